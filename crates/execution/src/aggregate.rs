@@ -3,7 +3,8 @@
 //! A hash table finds a group by its key's bytes. Each group has an accumulator for every call. A
 //! call with DISTINCT or ORDER BY keeps the arguments of all groups in one sorter and feeds them at
 //! the end. A table that has outgrown `work_mem` takes no more groups. Rows of other groups wait in
-//! a sorter, which gives them group by group, so only one group at a time needs memory.
+//! a sorter, which gives them group by group, so only one group at a time needs memory. Input that
+//! is sorted by the groups needs no table.
 //!
 //! What must hold: a group's rows are all in the table or all in the sorter.
 
@@ -35,6 +36,8 @@ pub(super) struct Aggregation<'s> {
     pub groups: &'s [(Expr, Reg)],
     pub calls: &'s [AggregateCall],
     pub keep: &'s [Reg],
+    /// Rows of one group come one after the other.
+    pub sorted: bool,
 }
 
 /// The groups found: their packed keys, and the states of their calls, group by group.
@@ -87,6 +90,9 @@ impl<'s> Aggregation<'s> {
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
+        if self.sorted && !self.groups.is_empty() {
+            return self.streamed(cx, file, arena, sink);
+        }
         let mut late = None;
         let flow = cx.scoped(|cx, memory| {
             let (mut found, mut feed) = cx.scoped(|cx, own| {
@@ -282,18 +288,12 @@ impl<'s> Aggregation<'s> {
         let mut states = Vec::new();
         let mut kept = Kept::new(None);
         cx.scoped(|cx, own| {
-            let mut end = |cx: &mut Executor<'s>,
-                           own: &mut Arena<'s>,
-                           keys: &[u8],
-                           states: &mut [Accumulator],
-                           kept: &mut Kept<'s, '_>| {
-                Feed::new(kept.sorter.take())?.feed(cx, 0, self.calls, states, own)?;
-                self.give(cx, own, (file, keys), states, sink)
-            };
             while let Some((key, row)) = sorted.next()? {
                 cx.check()?;
                 if !work::is(last.as_deref(), key)? {
-                    if last.is_some() && end(cx, own, &keys, &mut states, &mut kept)? == Flow::Stop {
+                    if last.is_some()
+                        && self.end(cx, own, (file, &keys), (&mut states, &mut kept), sink)? == Flow::Stop
+                    {
                         return Ok(Flow::Stop);
                     }
                     let last = last.get_or_insert_default();
@@ -316,10 +316,66 @@ impl<'s> Aggregation<'s> {
                 own.bump.reset();
             }
             match last {
-                Some(_) => end(cx, own, &keys, &mut states, &mut kept),
+                Some(_) => self.end(cx, own, (file, &keys), (&mut states, &mut kept), sink),
                 None => Ok(Flow::More),
             }
         })
+    }
+
+    /// Gives each group once the first row of the next one has come, for sorted input.
+    fn streamed<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        let (mut last, mut keys, mut states) = (None::<Vec<u8>>, Vec::new(), Vec::new());
+        let (mut kept, mut maker, mut key) = (Kept::new(None), Keys::default(), Vec::new());
+        cx.scoped(|cx, own| {
+            let flow = run(cx, self.input, file, arena, &mut |cx, file, arena| {
+                key.clear();
+                tick_parts(self.groups.len())?;
+                for (expr, register) in self.groups {
+                    let value = cx.eval(expr, file, arena)?;
+                    file[*register as usize] = value;
+                    maker.plain(value, &mut key)?;
+                }
+                if !work::is(last.as_deref(), &key)? {
+                    if last.is_some()
+                        && self.end(cx, own, (file, &keys), (&mut states, &mut kept), sink)? == Flow::Stop
+                    {
+                        return Ok(Flow::Stop);
+                    }
+                    std::mem::swap(last.get_or_insert_default(), &mut key);
+                    keys.clear();
+                    self.pack_keys(file, &mut keys)?;
+                    states.clear();
+                    states.extend(self.start());
+                }
+                self.feed(cx, (0, &mut states), &mut kept, file, arena)?;
+                Ok(Flow::More)
+            })?;
+            match last {
+                Some(_) if flow == Flow::More => {
+                    self.end(cx, own, (file, &keys), (&mut states, &mut kept), sink)
+                }
+                _ => Ok(flow),
+            }
+        })
+    }
+
+    /// Gives a group all of whose rows have come.
+    fn end(
+        &self,
+        cx: &mut Executor<'s>,
+        own: &mut Arena<'s>,
+        (file, keys): (&File<'_>, &[u8]),
+        (states, kept): (&mut [Accumulator], &mut Kept<'s, '_>),
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        Feed::new(kept.sorter.take())?.feed(cx, 0, self.calls, states, own)?;
+        self.give(cx, own, (file, keys), states, sink)
     }
 }
 

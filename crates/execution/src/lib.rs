@@ -400,8 +400,8 @@ fn run_rest<'s, 'x>(
             guard: guard.as_deref(),
         }
         .run(cx, file, arena, sink),
-        Plan::Aggregate { input, groups, calls, keep } => {
-            aggregate::Aggregation { input, groups, calls, keep }.run(cx, file, arena, sink)
+        Plan::Aggregate { input, groups, calls, keep, sorted } => {
+            aggregate::Aggregation { input, groups, calls, keep, sorted: *sorted }.run(cx, file, arena, sink)
         }
         Plan::Window { input, partition, order, calls, keep } => {
             window::Window { input, partition, order, calls, keep }.run(cx, file, arena, sink)

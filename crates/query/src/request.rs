@@ -11,6 +11,28 @@ use values::types::Value;
 
 use crate::normalize::Literal;
 
+/// The methods that the planner may choose freely (settings `enable_hashjoin` and the like). A
+/// method that is off is used only where there is no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Methods {
+    /// Hash joins.
+    pub hash_join: bool,
+    /// Nested loops.
+    pub nested_loop: bool,
+    /// Scans of indexes, the primary key among them.
+    pub index_scan: bool,
+    /// Scans of whole tables.
+    pub table_scan: bool,
+    /// Sorts.
+    pub sort: bool,
+}
+
+impl Default for Methods {
+    fn default() -> Self {
+        Self { hash_join: true, nested_loop: true, index_scan: true, table_scan: true, sort: true }
+    }
+}
+
 /// The definitions that a statement is compiled against.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
@@ -20,6 +42,8 @@ pub struct Context<'a> {
     pub search_path: &'a [String],
     /// Sizes of tables at this moment; `None` where they cannot be asked for.
     pub sizes: Option<&'a dyn Sizes>,
+    /// The methods that plans may use.
+    pub methods: Methods,
 }
 
 /// Sizes of tables at this moment, for tables without statistics.

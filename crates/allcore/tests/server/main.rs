@@ -26,6 +26,7 @@ mod limits;
 mod lock_profile;
 mod log_damage;
 mod memory;
+mod methods;
 mod metrics;
 mod out_of_line;
 mod pgbench;

@@ -4,7 +4,7 @@
 //! of the clause and to the statement itself; with RECURSIVE, to all queries of the clause.
 
 use pg_query::NodeEnum;
-use pg_query::protobuf::{CommonTableExpr, RangeVar, SelectStmt, WithClause};
+use pg_query::protobuf::{CommonTableExpr, CteMaterialize, RangeVar, SelectStmt, WithClause};
 
 use super::{Binder, ColumnValue, Entry, EntryColumn, inner, inner_of};
 use crate::bound::{CommonQuery, FromItem, OutputColumn, Query, Source};
@@ -65,7 +65,8 @@ impl Binder<'_> {
                 tables.extend(self.with_clause(select.with_clause.as_ref())?);
                 self.recursive(select, &common.ctename, id, &names, common.location)?
             } else {
-                CommonQuery { id, query: self.query(select, None)?, recursive: None }
+                let materialized = common.ctematerialized() == CteMaterialize::Always;
+                CommonQuery { id, query: self.query(select, None)?, recursive: None, materialized }
             };
             let columns =
                 self.common_columns(&query.query.output, &names, &common.ctename, common.location)?;
@@ -164,7 +165,7 @@ impl Binder<'_> {
             }
             self.coerce_output(&mut term, index, column.type_, CastContext::Implicit)?;
         }
-        Ok(CommonQuery { id, query: base, recursive: Some((term, select.all)) })
+        Ok(CommonQuery { id, query: base, recursive: Some((term, select.all)), materialized: true })
     }
 
     /// The FROM item that a plain name stands for, if a visible WITH query has the name.

@@ -177,6 +177,8 @@ pub struct CommonQuery {
     pub query: Query,
     /// The recursive term, and whether UNION ALL adds its rows.
     pub recursive: Option<(Query, bool)>,
+    /// MATERIALIZED: its rows are computed once, even for one reader.
+    pub(crate) materialized: bool,
 }
 
 /// The number of a source of rows within the statement.

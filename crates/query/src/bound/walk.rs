@@ -19,6 +19,8 @@ pub(crate) enum Part<'q> {
     Locked(&'q mut SourceId),
     /// The number of a WITH query, at each place that has it.
     Table(&'q mut u32),
+    /// A WITH clause, visited before its queries.
+    With(&'q mut Vec<CommonQuery>),
 }
 
 /// Visits the parts of a statement that may read subqueries.
@@ -111,7 +113,8 @@ pub(crate) fn select(select: &mut Select, visit: &mut dyn FnMut(Part<'_>)) {
     }
 }
 
-fn tables(tables: &mut [CommonQuery], visit: &mut dyn FnMut(Part<'_>)) {
+fn tables(tables: &mut Vec<CommonQuery>, visit: &mut dyn FnMut(Part<'_>)) {
+    visit(Part::With(tables));
     for table in tables {
         visit(Part::Table(&mut table.id));
         query(&mut table.query, visit);

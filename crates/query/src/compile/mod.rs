@@ -95,7 +95,12 @@ pub fn compile(context: &Context<'_>, request: &Request<'_>) -> Result<Option<Co
             let assigned = request.assigned.map(|assigned| (assigned.output, assigned.column.clone()));
             let values = request.values.map(<[Value]>::to_vec);
             Ok(move || {
-                let context = Context { catalog: &catalog, search_path: &path, sizes: None };
+                let context = Context {
+                    catalog: &catalog,
+                    search_path: &path,
+                    sizes: None,
+                    methods: Default::default(),
+                };
                 let (parameters, literals) = (parameters.as_deref(), &literals[..]);
                 let assigned = assigned.as_ref();
                 let assigned = assigned.map(|(output, column)| Assigned { output: *output, column });
@@ -176,7 +181,7 @@ fn compile_query(context: &Context<'_>, request: &Request<'_>, node: &NodeEnum) 
 /// A column's default as an expression that reads no register.
 pub fn default_value(catalog: &Arc<Catalog>, table: &Table, column: usize) -> Result<Expr, SqlError> {
     let bind = move |catalog: &Arc<Catalog>, table: &Table| {
-        let context = Context { catalog, search_path: &[], sizes: None };
+        let context = Context { catalog, search_path: &[], sizes: None, methods: Default::default() };
         Binder::new(&context, &Request::plain(""), &[]).default_value(table, column)
     };
     values::work::here_or_beside(
@@ -191,7 +196,7 @@ pub fn default_value(catalog: &Arc<Catalog>, table: &Table, column: usize) -> Re
 /// The checks of a table's rows, and the register from which they read the first column.
 pub fn row_checks(catalog: &Arc<Catalog>, table: &Arc<Table>) -> Result<(Reg, Vec<Check>), SqlError> {
     let bind = |catalog: &Arc<Catalog>, table: &Arc<Table>| {
-        let context = Context { catalog, search_path: &[], sizes: None };
+        let context = Context { catalog, search_path: &[], sizes: None, methods: Default::default() };
         let request = Request::plain("");
         let mut binder = Binder::new(&context, &request, &[]);
         let first = binder.register_block(table.columns.len());

@@ -142,6 +142,6 @@ fn rows(table: u32) -> f64 {
 pub(crate) fn compile(request: &Request<'_>) -> Result<Compiled, SqlError> {
     let catalog = catalog();
     let path = ["public".to_owned()];
-    let context = Context { catalog: &catalog, search_path: &path, sizes: None };
+    let context = Context { catalog: &catalog, search_path: &path, sizes: None, methods: Default::default() };
     Ok(compile_here(&context, request)?.expect("a statement"))
 }

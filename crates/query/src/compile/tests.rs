@@ -115,11 +115,11 @@ const SHAPES: &[(&str, &[&str])] = &[
     ),
     (
         "select * from t join u on u.t_a = t.a",
-        &["Hash Join", "  ->  Seq Scan on t", "  ->  Hash", "        ->  Seq Scan on u"],
+        &["Hash Join", "  ->  Seq Scan on u", "  ->  Hash", "        ->  Seq Scan on t"],
     ),
     (
         "select * from pgbench_branches b join pgbench_accounts a on a.bid = b.bid",
-        &["Hash Join", "  ->  Seq Scan on pgbench_branches", "  ->  Hash", "        ->  Seq Scan on pgbench_accounts"],
+        &["Hash Join", "  ->  Seq Scan on pgbench_accounts", "  ->  Hash", "        ->  Seq Scan on pgbench_branches"],
     ),
     (
         "select * from pgbench_branches b left join pgbench_accounts a on a.bid = b.bid",
@@ -147,7 +147,7 @@ const SHAPES: &[(&str, &[&str])] = &[
     ),
     (
         "select * from t where exists (select 1 from u where u.t_a = t.a)",
-        &["SubPlan", "  ->  Seq Scan on t", "  ->  Index Scan using u_t_a on u"],
+        &["Hash Semi Join", "  ->  Seq Scan on t", "  ->  Hash", "        ->  Seq Scan on u"],
     ),
     (
         "select count(*) from t",
@@ -175,7 +175,7 @@ const SHAPES: &[(&str, &[&str])] = &[
     ),
     (
         "with w as (select * from t where a < 5) select * from w join h on h.x = w.a",
-        &["Hash Join", "  ->  CTE Scan", "  ->  Hash", "        ->  Seq Scan on h", "  ->  CTE", "        ->  Index Scan using t_pkey on t"],
+        &["Nested Loop", "  ->  Seq Scan on h", "  ->  Index Scan using t_pkey on t"],
     ),
     (
         "with recursive w(n) as (select 1 union all select n + 1 from w where n < 5) select * from w",
@@ -274,8 +274,8 @@ const CONDITIONS: &[(&str, &[&str])] = &[
     ("select * from t where a = $1", &["Index Cond: (a = $1)"]),
     ("select t_a, count(*) from u group by t_a having count(*) > 1", &["Group Key: t_a", "Filter: (count(*) > 1)"]),
     ("select * from t join u on u.t_a = t.a where t.c = 2", &["Filter: (c = 2)", "Index Cond: (t_a = t.a)"]),
-    ("select * from t join u on u.t_a = t.a", &["Hash Cond: (t.a = u.t_a)"]),
-    ("select * from t where exists (select 1 from u where t_a = a)", &["Filter: EXISTS(SubPlan 1)", "Index Cond: (t_a = t.a)"]),
+    ("select * from t join u on u.t_a = t.a", &["Hash Cond: (u.t_a = t.a)"]),
+    ("select * from t where exists (select 1 from u where t_a = a)", &["Hash Cond: (t.a = u.t_a)"]),
     ("select * from (select * from t order by b limit 9) s where c = 3", &["Filter: (c = 3)", "Sort Key: b"]),
     ("select * from u where t_a = 7 order by name desc nulls last", &["Sort Key: name DESC NULLS LAST", "Index Cond: (t_a = 7)"]),
 ];
@@ -414,7 +414,12 @@ fn planning_counts_its_work_as_binding_does() {
     let text = format!("select {}", subqueries.join(", "));
     let tree = crate::parse::parse(&text).expect("a tree");
     let (catalog, path) = (super::sample::catalog(), ["public".to_owned()]);
-    let context = crate::request::Context { catalog: &catalog, search_path: &path, sizes: None };
+    let context = crate::request::Context {
+        catalog: &catalog,
+        search_path: &path,
+        sizes: None,
+        methods: Default::default(),
+    };
     let request = Request::plain(&text);
     let mut binder = crate::bind::Binder::new(&context, &request, &[]);
     let bound = binder.bind(&tree.statements[0].node).expect("binds");

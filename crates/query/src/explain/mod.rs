@@ -348,10 +348,10 @@ impl Explainer<'_> {
                 shown
             }
             Plan::Subquery { .. } => self.over("SubPlan", &subqueries(plan))?,
-            Plan::Aggregate { input, groups, .. } => {
+            Plan::Aggregate { input, groups, sorted, .. } => {
                 let keys: Vec<String> = groups.iter().map(|(expr, _)| self.show.text(expr)).collect();
-                let title = if groups.is_empty() { "Aggregate" } else { "HashAggregate" };
-                self.over(title, &[input])?.with("Group Key", (!keys.is_empty()).then(|| keys.join(", ")))
+                self.over(aggregate_title(groups.is_empty(), *sorted), &[input])?
+                    .with("Group Key", (!keys.is_empty()).then(|| keys.join(", ")))
             }
             Plan::Window { input, .. } => self.over("WindowAgg", &[input])?,
             Plan::Sort { input, keys, .. } => {
@@ -413,5 +413,13 @@ impl Explainer<'_> {
     fn equalities(&self, keys: &[(Expr, Expr)]) -> Option<String> {
         let equal = |(a, b): &(Expr, Expr)| format!("({} = {})", self.show.text(a), self.show.text(b));
         all_of(keys.iter().map(equal).collect())
+    }
+}
+
+fn aggregate_title(is_whole: bool, sorted: bool) -> &'static str {
+    match (is_whole, sorted) {
+        (true, _) => "Aggregate",
+        (false, true) => "GroupAggregate",
+        (false, false) => "HashAggregate",
     }
 }

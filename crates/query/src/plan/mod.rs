@@ -239,6 +239,8 @@ pub enum Plan {
         calls: Vec<AggregateCall>,
         /// The registers from which keys and aggregates are computed.
         keep: Vec<Reg>,
+        /// Whether rows of one group come one after the other.
+        sorted: bool,
     },
     /// Window functions over sorted partitions.
     Window {

@@ -11,10 +11,10 @@
 
 use super::bounding::{Bound, Bounding, COMPARISONS, COPYING, Clause, MOST};
 use super::estimate::elements;
+use super::part::Share;
 use super::search::Search;
 use super::{cost, key_value};
 use crate::plan::{AccessPath, KeyRange, KeyValue};
-use crate::registers::{self, Registers};
 use catalog::{IndexKey, Table};
 use expressions::expr::Expr;
 use expressions::function::Comparison;
@@ -112,37 +112,51 @@ impl Matched<'_, '_> {
 }
 
 impl<'s> Search<'s> {
-    /// The cheapest path. The cost includes sorting its rows.
+    /// The cheapest path for the wanted share of the rows, sorting included.
     pub(super) fn best(&self) -> Access<'s> {
+        let has_goal = !self.order.is_empty() || self.share != Share::All;
+        let rows = if has_goal { (self.rows * self.kept(self.conditions)).max(1.0) } else { 0.0 };
+        let total = |path: &Candidate<'_, '_>| match has_goal {
+            false => path.cost,
+            // It ends with the last row that is asked for.
+            true if path.ordered => path.cost * self.share.of(rows),
+            true => {
+                let rows = rows.min(path.rows);
+                path.cost + self.otherwise.work(rows, self.share, self.methods)
+            }
+        };
+        self.cheapest(|path| Some(total(path))).unwrap_or_else(|| Access::whole(self.rows))
+    }
+
+    /// The cheapest path in the wanted order.
+    pub(super) fn best_in_order(&self) -> Option<Access<'s>> {
+        self.cheapest(|path| path.ordered.then_some(path.cost))
+    }
+
+    /// The path with the least price. Paths without a price are none.
+    fn cheapest(&self, price: impl Fn(&Candidate<'_, '_>) -> Option<f64>) -> Option<Access<'s>> {
         let clauses = self.clauses();
-        let mut best = self.table_path(&clauses);
+        let own = self.table_path(&clauses);
+        let mut best = price(&own).map(|price| (price, own));
         let mut is_choice = !self.alone;
         for index in 0..self.table.indexes.len() {
             let other = self.index_path(index, &clauses);
             is_choice |= other.is_useful(!self.order.is_empty());
-            if self.total(&other) < self.total(&best) {
-                best = other;
+            if let Some(price) = price(&other)
+                && best.as_ref().is_none_or(|(least, _)| price < *least)
+            {
+                best = Some((price, other));
             }
         }
         if is_choice {
             self.note_choices(&clauses);
         }
         let owned = |list: &[&Bounding<'s>]| list.iter().map(|&bounding| bounding.clone()).collect();
-        let ranges = best.matched.ranges.iter();
+        let (_, Candidate { index, matched, single, backward, rows, cost, ordered }) = best?;
+        let ranges = matched.ranges.iter();
         let ranges =
             ranges.map(|range| Reach { equal: owned(&range.equal), ends: owned(&range.ends) }).collect();
-        let Candidate { index, matched, single, backward, rows, cost, ordered } = best;
-        let used = matched.used;
-        Access { index, ranges, single, backward, used, rows, cost, ordered }
-    }
-
-    fn total(&self, access: &Candidate<'_, '_>) -> f64 {
-        if self.order.is_empty() || access.ordered {
-            // With a limit, an ordered path stops early.
-            let share = if self.limited && access.ordered && !self.order.is_empty() { 0.1 } else { 1.0 };
-            return access.cost * share;
-        }
-        access.cost + cost::sort(access.rows)
+        Some(Access { index, ranges, single, backward, used: matched.used, rows, cost, ordered })
     }
 
     /// The path through the table's own tree.
@@ -176,7 +190,12 @@ impl<'s> Search<'s> {
             true => (true, false),
             false => self.order_of(keys, matched.fixed()),
         };
-        let cost = price(matched.points(), rows);
+        let bounds = matched.ranges.iter().any(|range| !range.equal.is_empty() || !range.ends.is_empty());
+        let is_on = match index.is_some() || bounds {
+            true => self.methods.index_scan,
+            false => self.methods.table_scan,
+        };
+        let cost = cost::of_method(is_on, price(matched.points(), rows));
         Candidate { index, matched, single, backward, rows, cost, ordered }
     }
 
@@ -305,15 +324,19 @@ impl<'s> Search<'s> {
 }
 
 impl Access<'_> {
-    /// Whether values of these registers fix columns of the key in each of its ranges.
-    pub(super) fn is_led_by(&self, left: &Registers) -> bool {
-        let reads = |value: &Expr| !registers::reads(value).is_disjoint(left);
-        let is_led = |bounding: &Bounding<'_>| match &bounding.bound {
-            Bound::Equal(value) | Bound::Array(value) => reads(value),
-            Bound::List(list) => list.iter().any(|value| reads(value)),
-            Bound::Truth(_) | Bound::Null | Bound::End(..) => false,
-        };
-        self.ranges.iter().all(|range| range.equal.iter().any(is_led))
+    /// All rows of a table.
+    fn whole(rows: f64) -> Self {
+        let ranges = vec![Reach::default()];
+        Access {
+            index: None,
+            ranges,
+            single: false,
+            backward: false,
+            used: Vec::new(),
+            rows,
+            cost: rows,
+            ordered: false,
+        }
     }
 
     /// The path for the executor.

@@ -28,6 +28,14 @@ pub(super) const ROW: f64 = 0.2;
 /// have grown since ANALYZE.
 pub(super) const GUESSED: f64 = 10.0;
 
+/// Work of a method that is off.
+pub(super) const OFF: f64 = 1e10;
+
+/// The work of a method, if it is on.
+pub(super) fn of_method(is_on: bool, work: f64) -> f64 {
+    if is_on { work } else { work + OFF }
+}
+
 /// Estimated rows of a table without statistics, at least, and of a system relation.
 const UNKNOWN_ROWS: f64 = 1000.0;
 const SYSTEM_ROWS: f64 = 100.0;
@@ -75,7 +83,7 @@ pub(super) fn selectivity(condition: &Expr) -> f64 {
     }
 }
 
-/// Work of sorting this number of rows.
-pub(super) fn sort(rows: f64) -> f64 {
-    0.3 * rows * rows.max(2.0).log2()
+/// Work of sorting this number of rows, of which so many of the first are kept.
+pub(super) fn sort(rows: f64, kept: f64) -> f64 {
+    0.3 * rows * kept.max(2.0).log2()
 }

@@ -156,6 +156,11 @@ impl<'s> Search<'s> {
         }
     }
 
+    /// Distinct values of a column.
+    pub(super) fn distinct(&self, column: u32) -> f64 {
+        (1.0 / self.equal_to_any(column).max(f64::MIN_POSITIVE)).min(self.rows)
+    }
+
     /// The part of the rows with any one value of a column.
     fn equal_to_any(&self, column: u32) -> f64 {
         let one = 1.0 / self.rows.max(1.0);

@@ -23,8 +23,8 @@ impl Planner<'_, '_> {
         on: Vec<Expr>,
         available: &Registers,
     ) -> Result<Part, SqlError> {
-        let mut left = self.join_tree(left, Vec::new(), available, Wanted::default())?;
-        let mut right = self.join_tree(right, Vec::new(), available, Wanted::default())?;
+        let mut left = self.join_tree(left, (Vec::new(), Vec::new()), available, Wanted::default())?;
+        let mut right = self.join_tree(right, (Vec::new(), Vec::new()), available, Wanted::default())?;
         let mut read = Registers::default();
         on.iter().for_each(|condition| registers::of_expr(condition, &mut read));
         let links: Vec<Reg> = self.pending.keys().copied().filter(|output| read.contains(output)).collect();
@@ -58,7 +58,7 @@ impl Planner<'_, '_> {
         if !late.is_empty()
             && let Plan::HashJoin { test, .. } = &mut part.plan
         {
-            let one = Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false };
+            let one = Part::one();
             *test = Some(Box::new(self.filtered(one, late)?.plan));
         }
         Ok(part)

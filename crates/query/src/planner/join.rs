@@ -1,93 +1,127 @@
-//! Joins: the order of the sources, and the method of each join.
+//! Joins: from FROM and WHERE to a plan.
 //!
-//! 1. Inner joins become a set of leaves and one pool of conditions. An outer join is a leaf,
-//!    planned on its own.
-//! 2. The cheapest leaf comes first. Then the planner repeatedly joins the leaf that is cheapest to
-//!    join next. If the row's values bound a key, or the leaf needs them, it runs the leaf for each
-//!    row so far. Otherwise it uses a hash table.
-//! 3. The plan applies a condition as soon as all registers it reads are filled.
+//! 1. FROM comes apart into sides and a pool of conditions ([`super::gather`]).
+//! 2. Conditions that read no side are tested once, before any side is read.
+//! 3. Estimates and a search choose the order and the methods ([`super::graph`], [`super::order`]).
+//! 4. The plan applies a condition as soon as all registers it reads are filled.
+//!
+//! What must hold: each condition is applied once. Only one that others imply is left out.
 
 use super::Planner;
 use super::cost;
-use super::part::{Candidate, Conditions, Leaf, Part, Wanted};
-use super::pushdown::{is_plain, push_down};
-use super::search::Search;
+use super::gather::Gathered;
+use super::graph::{Clause, Graph, MOST_SIDES, Node, Set, members};
+use super::leaf::LeafPrices;
+use super::order::{self, Goal, Join, Method, Tree};
+use super::part::{Leaf, Part, Semi, Side, Wanted};
+use super::pushdown::is_open;
+use super::single::at_most_one;
 use super::written::written;
-use crate::bound::{FromItem, QueryBody, Source, SourceId};
-use crate::plan::{AccessPath, ColumnRead, JoinKind, Plan, Reg, Scan};
+use crate::bound::FromItem;
+use crate::plan::{JoinKind, Plan, Reg};
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
 use expressions::function::Comparison;
-use expressions::function::{SetFunction, Volatility};
+use expressions::function::Volatility;
+use runtime::hash::HashMap;
 use values::error::SqlError;
 use values::types::Value;
 
-use std::sync::Arc;
+/// Estimated distinct values of an expression.
+const SOME_VALUES: f64 = 200.0;
+/// The least fraction of the rows that an anti join keeps, as far as estimates go.
+const LEAST_KEPT: f64 = 0.01;
+/// Work of looking at a condition, in ns.
+const LOOKING: usize = 100;
+
+/// A join while its plan is built.
+struct Building<'j> {
+    graph: Graph,
+    /// The sources that are not joined yet.
+    leaves: Vec<Option<Leaf>>,
+    /// How attached sides join the others.
+    kinds: Vec<JoinKind>,
+    /// The conditions of each side alone, or of the join that attaches it.
+    own: Vec<Vec<Expr>>,
+    /// Whether each condition of the graph is applied.
+    used: Vec<bool>,
+    outside: &'j Registers,
+    wanted: Wanted<'j>,
+}
+
+impl Building<'_> {
+    /// The registers of some sides.
+    fn writes(&self, set: Set) -> Registers {
+        members(set).flat_map(|side| &self.graph.nodes[side].writes).copied().collect()
+    }
+
+    /// The order that a side has to give.
+    fn wants(&self, ordered: bool) -> Wanted<'_> {
+        if ordered { Wanted { ordered, ..self.wanted } } else { Wanted::default() }
+    }
+
+    fn leaf(&mut self, side: usize) -> Result<Leaf, SqlError> {
+        self.leaves[side].take().ok_or_else(|| SqlError::internal("a source joined twice"))
+    }
+
+    /// The conditions that apply to rows of these sides and are not applied yet. The root of the
+    /// join also applies those that read no side.
+    fn rest(&mut self, set: Set) -> Vec<Expr> {
+        let is_root = set == self.graph.all();
+        let mut rest = Vec::new();
+        for (clause, used) in self.graph.clauses.iter().zip(&mut self.used) {
+            let applies = clause.sides & !set == 0 && (clause.sides != 0 || is_root);
+            if applies && !*used && !clause.redundant {
+                *used = true;
+                rest.push(clause.condition.clone());
+            }
+        }
+        rest
+    }
+
+    /// Marks the conditions of a class as applied that join the two sets.
+    fn use_class(&mut self, class: Option<usize>, left: Set, right: Set) {
+        for (clause, used) in self.graph.clauses.iter().zip(&mut self.used) {
+            *used |= class.is_some() && clause.class == class && clause.joins(left, right);
+        }
+    }
+}
 
 impl Planner<'_, '_> {
-    /// Plans FROM with conditions that must all hold. `outside`: registers filled before all of it.
+    /// Plans FROM with conditions that must all hold, some of them as joins. `outside`: registers
+    /// filled before all of it.
     pub(super) fn join_tree(
         &mut self,
         item: FromItem,
-        mut conditions: Vec<Expr>,
+        (conditions, semis): (Vec<Expr>, Vec<Semi>),
         outside: &Registers,
         wanted: Wanted<'_>,
     ) -> Result<Part, SqlError> {
-        let mut leaves = Vec::new();
-        self.take_apart(item, &mut leaves, &mut conditions)?;
-        self.semi_joins(&mut conditions, &mut leaves);
-        let mut candidates = Vec::with_capacity(leaves.len());
-        for leaf in leaves {
-            let writes = self.leaf_writes(&leaf);
-            candidates.push(Candidate { leaf: Some(leaf), writes, needs: Registers::default(), known: None });
-        }
-        let all: Registers = candidates.iter().flat_map(|candidate| &candidate.writes).copied().collect();
-        for candidate in &mut candidates {
-            if let Some(leaf) = &candidate.leaf {
-                candidate.needs = self.leaf_needs(leaf);
-                candidate
-                    .needs
-                    .retain(|register| all.contains(register) && !candidate.writes.contains(register));
-            }
-        }
-        let first = self.early_sublinks(&conditions);
-        let first = self.tested_once(first, &mut conditions)?;
-        let single = candidates.len() == 1;
+        let Gathered { mut sides, mut conditions, computed, above, .. } =
+            self.gather(item, conditions, semis)?;
+        self.semi_joins(&mut conditions, &mut sides);
+        let all: Registers = sides.iter().flat_map(|side| &side.writes).copied().collect();
         let mut available: Registers = outside.difference(&all).copied().collect();
-        let mut current: Option<Part> = None;
-        if let Some(part) = first {
-            available.extend(written(&part.plan));
-            current = Some(part);
-        }
-        let mut conditions = Conditions {
-            required: conditions.iter().map(|condition| self.required(condition)).collect(),
-            used: vec![false; conditions.len()],
-            pending: self.pending.len(),
-            list: conditions,
-        };
-        while let Some(next) = self.cheapest(&mut candidates, &conditions, current.as_ref(), &available)? {
-            let leaf = candidates[next].leaf.take().ok_or_else(|| SqlError::internal("leaf joined twice"))?;
-            let writes = candidates[next].writes.clone();
-            let lateral = !candidates[next].needs.is_empty();
-            let is_first = current.as_ref().is_none_or(|part| at_most_one(&part.plan));
-            let order = if single || is_first { wanted } else { Wanted::default() };
-            current = Some(self.join_next(
-                current,
-                leaf,
-                &writes,
-                lateral,
-                &mut conditions,
-                &mut available,
-                order,
-            )?);
-            if conditions.pending != self.pending.len() {
-                conditions.pending = self.pending.len();
-                conditions.required = conditions.list.iter().map(|expr| self.required(expr)).collect();
+        let first = self.early_sublinks(&conditions);
+        available.extend(first.iter().flat_map(|first| written(&first.plan)));
+        let first = self.tested_once(first, &mut conditions, &available)?;
+        available.extend(first.iter().flat_map(|first| written(&first.plan)));
+        let part = match sides.as_slice() {
+            [side] if side.join.is_none() => {
+                let side = sides.remove(0);
+                self.leaf(side.leaf, conditions, &available, wanted)?
             }
-        }
-        let current = current.ok_or_else(|| SqlError::internal("FROM without a source"))?;
-        let rest = conditions.list.into_iter().zip(conditions.used);
-        self.filtered(current, rest.filter(|(_, used)| !used).map(|(condition, _)| condition).collect())
+            _ => self.joined(sides, conditions, &available, wanted)?,
+        };
+        let part = match first {
+            Some(first) => {
+                let plan = nested_loop(JoinKind::Inner, first.plan, part.plan, None);
+                Part { plan, cost: first.cost + part.cost, ..part }
+            }
+            None => part,
+        };
+        let part = self.projected(part, computed)?;
+        self.filtered(part, above)
     }
 
     /// Conditions that read no row are tested once, before the first source is read.
@@ -95,74 +129,332 @@ impl Planner<'_, '_> {
         &mut self,
         first: Option<Part>,
         conditions: &mut Vec<Expr>,
+        available: &Registers,
     ) -> Result<Option<Part>, SqlError> {
         let is_once = |condition: &mut Expr| {
-            registers::reads(condition).is_empty() && condition.volatility() < Volatility::Volatile
+            self.required(condition).is_subset(available) && condition.volatility() < Volatility::Volatile
         };
         let mut once: Vec<Expr> = conditions.extract_if(.., is_once).collect();
         once.retain(|condition| !matches!(condition, Expr::Const(Value::Bool(true), _)));
         if once.is_empty() {
             return Ok(first);
         }
-        let one = Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false };
-        self.filtered(first.unwrap_or(one), once).map(Some)
+        self.filtered(first.unwrap_or_else(Part::one), once).map(Some)
     }
 
-    /// Joins one more leaf to the plan so far.
-    #[allow(clippy::too_many_arguments)]
-    fn join_next(
+    /// Joins sides.
+    fn joined(
         &mut self,
-        current: Option<Part>,
-        leaf: Leaf,
-        writes: &Registers,
-        lateral: bool,
-        conditions: &mut Conditions,
-        available: &mut Registers,
+        mut sides: Vec<Side>,
+        mut conditions: Vec<Expr>,
+        outside: &Registers,
         wanted: Wanted<'_>,
     ) -> Result<Part, SqlError> {
-        let (mut own, mut joining) = (Vec::new(), Vec::new());
-        for (index, reads) in conditions.required.iter().enumerate() {
-            let is_there = |register: &Reg| available.contains(register) || writes.contains(register);
-            if conditions.used[index] || !reads.iter().all(is_there) {
+        while sides.len() > MOST_SIDES {
+            // Sides read earlier ones only.
+            let rest = sides.split_off(MOST_SIDES);
+            let there: Registers =
+                sides.iter().flat_map(|side| &side.writes).chain(outside).copied().collect();
+            let own =
+                conditions.extract_if(.., |condition| self.required(condition).is_subset(&there)).collect();
+            let part = self.joined(sides, own, outside, Wanted::default())?;
+            let leaf = Leaf::Planned(Box::new(part));
+            let writes = self.leaf_writes(&leaf);
+            sides = vec![Side { leaf, writes, needs: Registers::default(), join: None }];
+            sides.extend(rest);
+        }
+        let mut join = self.building(sides, conditions, outside, wanted)?;
+        let tree = self.ordered(&mut join)?;
+        let (part, _) = self.built(tree, &mut join)?;
+        Ok(part)
+    }
+
+    /// The graph of sides and conditions, with estimates.
+    fn building<'j>(
+        &mut self,
+        sides: Vec<Side>,
+        conditions: Vec<Expr>,
+        outside: &'j Registers,
+        wanted: Wanted<'j>,
+    ) -> Result<Building<'j>, SqlError> {
+        let mut owner: HashMap<Reg, usize> = HashMap::default();
+        for (side, of) in sides.iter().enumerate() {
+            owner.extend(of.writes.iter().map(|register| (*register, side)));
+        }
+        let mut clauses = Vec::with_capacity(conditions.len());
+        for condition in conditions {
+            values::work::tick(LOOKING)?;
+            clauses.push(self.clause(condition, &owner));
+        }
+        self.share_subqueries(&mut clauses);
+        let (mut nodes, mut leaves) = (Vec::new(), Vec::new());
+        let (mut kinds, mut own) = (Vec::new(), Vec::new());
+        for (number, Side { leaf, writes, needs, join }) in sides.into_iter().enumerate() {
+            let needs = needs.iter().filter_map(|register| owner.get(register));
+            let needs = needs.fold(0, |set: Set, side| set | 1 << side) & !(1 << number);
+            let attached = join.is_some();
+            let (kind, mut on) = join.unwrap_or((JoinKind::Inner, Vec::new()));
+            let leaf = if self.is_closed(&leaf, &writes, &owner) {
+                let is_own = |condition: &mut Expr| {
+                    let required = self.required(condition);
+                    required.iter().all(|register| writes.contains(register) || outside.contains(register))
+                };
+                let inside: Vec<Expr> = match attached {
+                    true => on.extract_if(.., is_own).collect(),
+                    false => {
+                        let own = clauses.extract_if(.., |clause| clause.sides == 1 << number);
+                        own.map(|clause| clause.condition).collect()
+                    }
+                };
+                Leaf::Planned(Box::new(self.leaf(leaf, inside, outside, Wanted::default())?))
+            } else {
+                leaf
+            };
+            let endless = matches!(&leaf, Leaf::Planned(part) if self.may_be_endless(&part.plan));
+            // The estimates follow, once all conditions are known.
+            nodes.push(Node { rows: 1.0, base: 1.0, writes, needs, attached, single: false, endless });
+            leaves.push(Some(leaf));
+            kinds.push(kind);
+            own.push(on);
+        }
+        let graph = Graph { nodes, clauses, classes: Vec::new(), neighbours: Vec::new(), above: Vec::new() };
+        let mut join = Building { graph, leaves, kinds, own, used: Vec::new(), outside, wanted };
+        self.estimate_join(&mut join, &owner);
+        Ok(join)
+    }
+
+    /// Whether a source is planned before the search for an order: no condition that joins it
+    /// moves into it, and it reads no other side.
+    fn is_closed(&self, leaf: &Leaf, writes: &Registers, owner: &HashMap<Reg, usize>) -> bool {
+        match leaf {
+            Leaf::Query(query) => {
+                let needs = self.leaf_needs(leaf);
+                let own = |register: &Reg| !owner.contains_key(register) || writes.contains(register);
+                !is_open(query) && needs.iter().all(own)
+            }
+            Leaf::Full(_) => true,
+            Leaf::Table(..) | Leaf::Planned(_) | Leaf::Joined(_) => false,
+        }
+    }
+
+    fn clause(&self, condition: Expr, owner: &HashMap<Reg, usize>) -> Clause {
+        let sides_of = |expr: &Expr| -> Set {
+            let required = self.required(expr);
+            required.iter().filter_map(|register| owner.get(register)).fold(0, |set, side| set | 1 << side)
+        };
+        let sides = sides_of(&condition);
+        let equates = match condition.as_comparison() {
+            Some((Comparison::Equal, left, right)) if !self.reads_pending(&condition) => {
+                let (one, other) = (sides_of(left), sides_of(right));
+                let hashes = one != 0 && other != 0 && one & other == 0 && has_one_type(left, right);
+                hashes.then_some((one, other))
+            }
+            _ => None,
+        };
+        let selectivity = cost::selectivity(&condition);
+        Clause { condition, sides, equates, class: None, redundant: false, selectivity }
+    }
+
+    /// Conditions that read the result of one subquery apply together: it is computed once.
+    fn share_subqueries(&self, clauses: &mut [Clause]) {
+        let mut readers: HashMap<Reg, Set> = HashMap::default();
+        let links = |clause: &Clause| -> Vec<Reg> {
+            let read = registers::reads(&clause.condition);
+            read.into_iter().filter(|register| self.pending.contains_key(register)).collect()
+        };
+        for clause in clauses.iter() {
+            links(clause).into_iter().for_each(|link| *readers.entry(link).or_default() |= clause.sides);
+        }
+        for clause in clauses.iter_mut() {
+            clause.sides = links(clause).iter().fold(clause.sides, |sides, link| sides | readers[link]);
+        }
+    }
+
+    /// Fills in the estimates of a join's graph.
+    fn estimate_join(&self, join: &mut Building<'_>, owner: &HashMap<Reg, usize>) {
+        let Building { graph, leaves, kinds, own, used, outside, .. } = join;
+        for (node, leaf) in graph.nodes.iter_mut().zip(leaves.iter()) {
+            let Some(leaf) = leaf else { continue };
+            node.base = self.estimate(leaf, &[], outside).rows;
+        }
+        let bases: Vec<f64> = graph.nodes.iter().map(|node| node.base).collect();
+        let distinct = |side: usize, register: Reg| match &leaves[side] {
+            Some(leaf) => self.distinct_values(leaf, register, bases[side]),
+            None => SOME_VALUES,
+        };
+        graph.add_classes(|condition| self.reads_pending(condition), distinct);
+        let values = |expr: &Expr| {
+            let column = super::classes::column_of(uncast(expr))
+                .and_then(|column| Some((*owner.get(&column)?, column)));
+            column.map_or(SOME_VALUES, |(side, column)| distinct(side, column))
+        };
+        let selectivity = |condition: &Expr| match condition.as_comparison() {
+            Some((Comparison::Equal, left, right)) => 1.0 / values(left).max(values(right)).max(1.0),
+            _ => cost::selectivity(condition),
+        };
+        for clause in graph.clauses.iter_mut().filter(|clause| clause.sides.count_ones() > 1) {
+            clause.selectivity = selectivity(&clause.condition);
+        }
+        *used = vec![false; graph.clauses.len()];
+        for (clause, used) in graph.clauses.iter().zip(used.iter_mut()) {
+            let side = clause.sides.trailing_zeros() as usize;
+            if clause.sides.count_ones() == 1 && !graph.nodes[side].attached {
+                own[side].push(clause.condition.clone());
+                *used = true;
+            }
+        }
+        for (side, node) in graph.nodes.iter_mut().enumerate() {
+            let Some(leaf) = &leaves[side] else { continue };
+            let (alone, joining): (Vec<Expr>, Vec<Expr>) = own[side].iter().cloned().partition(|condition| {
+                let required = self.required(condition);
+                required.iter().all(|register| node.writes.contains(register) || outside.contains(register))
+            });
+            let estimate = self.estimate(leaf, &alone, outside);
+            node.single = estimate.single && !node.attached;
+            let matches = estimate.rows * joining.iter().map(selectivity).product::<f64>();
+            node.rows = match kinds[side] {
+                _ if !node.attached => estimate.rows,
+                JoinKind::Semi => matches.min(1.0),
+                JoinKind::Anti => (1.0 - matches).max(LEAST_KEPT),
+                _ => matches.max(1.0),
+            };
+        }
+        graph.connect();
+    }
+
+    /// The cheapest order of a join.
+    fn ordered(&self, join: &mut Building<'_>) -> Result<Tree, SqlError> {
+        let Building { graph, leaves, own, outside, wanted, .. } = join;
+        let keyed: Vec<bool> =
+            (0..graph.nodes.len()).map(|side| self.is_keyed(side, graph, leaves, own)).collect();
+        let methods = self.context().methods;
+        let Wanted { order, share, otherwise, .. } = *wanted;
+        let goal = Goal { has_order: !order.is_empty(), share, otherwise, methods };
+        let mut prices =
+            LeafPrices { planner: self, leaves, graph, own, outside, wanted: *wanted, keyed: &keyed };
+        order::cheapest(graph, &mut prices, goal)
+    }
+
+    /// Whether the condition of the left join with a nullable side has a key for hashing.
+    fn is_keyed(&self, side: usize, graph: &Graph, leaves: &[Option<Leaf>], own: &[Vec<Expr>]) -> bool {
+        let (node, Some(leaf)) = (&graph.nodes[side], &leaves[side]) else { return false };
+        let left: Registers = members(graph.all() & !(1 << side))
+            .flat_map(|other| &graph.nodes[other].writes)
+            .copied()
+            .collect();
+        node.attached
+            && !own[side].iter().any(|condition| self.reads_pending(condition))
+            && self.leaf_needs(leaf).is_disjoint(&left)
+            && !self.hash_keys(&own[side], &left, &node.writes).is_empty()
+    }
+
+    /// The plan of an order of joins, and its sides.
+    fn built(&mut self, tree: Tree, join: &mut Building<'_>) -> Result<(Part, Set), SqlError> {
+        let step = match tree {
+            Tree::Side(side, ordered) => {
+                let (leaf, own) = (join.leaf(side)?, std::mem::take(&mut join.own[side]));
+                let part = self.leaf(leaf, own, join.outside, join.wants(ordered))?;
+                return Ok((Part { ordered: part.ordered && ordered, ..part }, 1 << side));
+            }
+            Tree::Join(step) => *step,
+        };
+        let Join { left, right, method, rows, cost } = step;
+        let (left, left_set) = self.built(left, join)?;
+        let (mut part, set) = match right {
+            Tree::Side(side, _) if join.graph.nodes[side].attached => {
+                (self.attached_side(left, left_set, side, method, join)?, left_set | 1 << side)
+            }
+            Tree::Side(side, ordered) if method == Method::Loop => {
+                (self.looped(left, left_set, (side, ordered), join)?, left_set | 1 << side)
+            }
+            right => {
+                let (right, right_set) = self.built(right, join)?;
+                let part = match method {
+                    Method::Hash => self.hashed(left, right, (left_set, right_set), join)?,
+                    Method::Loop => looped_parts(JoinKind::Inner, left, right),
+                };
+                (part, left_set | right_set)
+            }
+        };
+        (part.rows, part.cost) = (rows, cost);
+        let rest = join.rest(set);
+        let part = self.filtered(part, rest)?;
+        Ok((Part { rows, ..part }, set))
+    }
+
+    /// Runs a side for each left row.
+    fn looped(
+        &mut self,
+        left: Part,
+        left_set: Set,
+        (side, ordered): (usize, bool),
+        join: &mut Building<'_>,
+    ) -> Result<Part, SqlError> {
+        let mut conditions = std::mem::take(&mut join.own[side]);
+        for at in join.graph.joining(left_set, side) {
+            join.used[at] = true;
+            conditions.push(join.graph.clauses[at].condition.clone());
+            join.use_class(join.graph.clauses[at].class, left_set, 1 << side);
+        }
+        let mut available = join.writes(left_set);
+        available.extend(join.outside);
+        let leaf = join.leaf(side)?;
+        let right = self.leaf(leaf, conditions, &available, join.wants(ordered))?;
+        let right = Part { ordered: right.ordered && ordered, ..right };
+        Ok(looped_parts(JoinKind::Inner, left, right))
+    }
+
+    /// Hashes the right part.
+    fn hashed(
+        &mut self,
+        left: Part,
+        right: Part,
+        (left_set, right_set): (Set, Set),
+        join: &mut Building<'_>,
+    ) -> Result<Part, SqlError> {
+        let (left_writes, right_writes) = (join.writes(left_set), join.writes(right_set));
+        let mut keys = Vec::new();
+        for at in 0..join.graph.clauses.len() {
+            let clause = &join.graph.clauses[at];
+            if join.used[at] || !clause.joins(left_set, right_set) || !clause.is_key(left_set, right_set) {
                 continue;
             }
-            conditions.used[index] = true;
-            let only_own =
-                reads.iter().all(|register| writes.contains(register) || !available.contains(register));
-            let outer_only = current.is_none() || only_own;
-            if outer_only { &mut own } else { &mut joining }.push(conditions.list[index].clone());
+            if let Some(pair) = key_pair(&clause.condition, &left_writes, &right_writes) {
+                keys.push(pair);
+                join.used[at] = true;
+                join.use_class(join.graph.clauses[at].class, left_set, right_set);
+            }
         }
-        let Some(left) = current else {
-            let part = self.leaf(leaf, own, available, wanted)?;
-            available.extend(writes);
-            return Ok(part);
-        };
-        let keys = self.hash_keys(&joining, available, writes);
-        // A nested loop that reads the whole right side for each left row has no bound if the
-        // number of left rows is a guess.
-        let single = at_most_one(&left.plan);
-        let rows = if single { left.rows } else { left.rows.max(cost::GUESSED) };
-        let loop_cost = rows * self.run_cost(&leaf, &own, &joining, available);
-        let hash_cost = self.hash_cost(&leaf, &own, available) + rows * cost::HASH_PROBE;
-        let hashed = !lateral && !keys.is_empty() && hash_cost < loop_cost && !single;
-        let part = if hashed {
-            let outside: Registers = available.difference(&written(&left.plan)).copied().collect();
-            let right = self.leaf(leaf, own, &outside, Wanted::default())?;
-            let rest: Vec<Expr> =
-                joining.into_iter().filter(|expr| !self.is_key(expr, available, writes)).collect();
-            self.hash_join(JoinKind::Inner, left, right, keys, rest)?
-        } else {
-            own.extend(joining);
-            let wanted = if single { wanted } else { Wanted::default() };
-            let right = self.leaf(leaf, own, available, wanted)?;
-            let rows = (left.rows * right.rows).max(1.0);
-            let cost = left.cost + left.rows * right.cost;
-            let ordered = if single { right.ordered } else { left.ordered };
-            let plan = nested_loop(JoinKind::Inner, left.plan, right.plan, None);
-            Part { plan, rows, cost, ordered }
-        };
-        available.extend(writes);
-        Ok(part)
+        if keys.is_empty() {
+            return Err(SqlError::internal("a hash join without a key"));
+        }
+        self.hash_join(JoinKind::Inner, left, right, keys, Vec::new())
+    }
+
+    /// Joins a side by a condition of its own.
+    fn attached_side(
+        &mut self,
+        left: Part,
+        left_set: Set,
+        side: usize,
+        method: Method,
+        join: &mut Building<'_>,
+    ) -> Result<Part, SqlError> {
+        let (leaf, on) = (join.leaf(side)?, std::mem::take(&mut join.own[side]));
+        let (left_writes, right_writes) = (join.writes(left_set), join.writes(1 << side));
+        if method == Method::Loop {
+            // The right side runs for each left row, so it can check the whole condition itself.
+            let available: Registers = left_writes.union(join.outside).copied().collect();
+            let right = self.leaf(leaf, on, &available, Wanted::default())?;
+            let right = Part { ordered: false, ..right };
+            return Ok(looped_parts(join.kinds[side], left, right));
+        }
+        let keys = self.hash_keys(&on, &left_writes, &right_writes);
+        let (own, rest): (Vec<Expr>, Vec<Expr>) =
+            on.into_iter().partition(|condition| self.required(condition).is_disjoint(&left_writes));
+        let right = self.leaf(leaf, own, join.outside, Wanted::default())?;
+        let rest = rest.into_iter().filter(|expr| !self.is_key(expr, &left_writes, &right_writes)).collect();
+        self.hash_join(join.kinds[side], left, right, keys, rest)
     }
 
     pub(super) fn hash_join(
@@ -235,219 +527,29 @@ impl Planner<'_, '_> {
     pub(super) fn is_key(&self, condition: &Expr, left: &Registers, right: &Registers) -> bool {
         !self.reads_pending(condition) && key_pair(condition, left, right).is_some()
     }
+}
 
-    pub(super) fn search<'s>(
-        &'s self,
-        source: SourceId,
-        table: &'s catalog::Table,
-        conditions: &'s [Expr],
-        available: &'s Registers,
-        wanted: Wanted<'s>,
-    ) -> Search<'s> {
-        Search {
-            table,
-            columns: &self.binder.sources[source].columns,
-            conditions,
-            available,
-            rows: cost::table_rows(self.context(), table),
-            statistics: self.context().catalog.statistics(table.oid),
-            values: &*self.binder,
-            choices: &self.choices,
-            alone: self.binder.sources.len() == 1,
-            order: wanted.order,
-            limited: wanted.limited,
-        }
-    }
+/// A nested loop of two parts.
+fn looped_parts(kind: JoinKind, left: Part, right: Part) -> Part {
+    let rows = (left.rows * right.rows).max(1.0);
+    let cost = left.cost + left.rows * right.cost;
+    let ordered = left.ordered || (at_most_one(&left.plan) && right.ordered);
+    let plan = nested_loop(kind, left.plan, right.plan, None);
+    Part { plan, rows, cost, ordered }
+}
 
-    /// Plans a leaf with its own conditions. `available`: registers filled before it runs.
-    fn leaf(
-        &mut self,
-        leaf: Leaf,
-        conditions: Vec<Expr>,
-        available: &Registers,
-        wanted: Wanted<'_>,
-    ) -> Result<Part, SqlError> {
-        match leaf {
-            Leaf::Table(source, table) => self.scan(source, table, conditions, available, wanted),
-            Leaf::Planned(part) => self.filtered(*part, conditions),
-            Leaf::Query(query) => {
-                // Conditions on a subquery's result stay here, where the subquery is computed.
-                let (late, conditions): (Vec<Expr>, Vec<Expr>) =
-                    conditions.into_iter().partition(|condition| self.reads_pending(condition));
-                let (inside, mut outside) = push_down(*query, conditions);
-                outside.extend(late);
-                // Its order is its own, not the one wanted here.
-                let part = Part { ordered: false, ..self.query(inside, available)? };
-                self.filtered(part, outside)
-            }
-            Leaf::Outer(join) => {
-                let (kind, left, right, on) = *join;
-                // Nobody asked it for an order.
-                Ok(Part { ordered: false, ..self.outer_join(kind, left, right, on, conditions, available)? })
-            }
-        }
+/// An expression without its outer casts.
+fn uncast(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Cast(cast) => uncast(&cast.input),
+        expr => expr,
     }
+}
 
-    fn scan(
-        &mut self,
-        source: SourceId,
-        table: Arc<catalog::Table>,
-        conditions: Vec<Expr>,
-        available: &Registers,
-        wanted: Wanted<'_>,
-    ) -> Result<Part, SqlError> {
-        let columns: Vec<ColumnRead> = self.binder.sources[source]
-            .columns
-            .iter()
-            .enumerate()
-            .filter_map(|(column, register)| {
-                register.map(|register| ColumnRead { column: column as u32, register })
-            })
-            .collect();
-        // A condition on a subquery's result is a filter above, since the subquery runs in between.
-        let (late, conditions): (Vec<Expr>, Vec<Expr>) =
-            conditions.into_iter().partition(|condition| self.reads_pending(condition));
-        if table.is_virtual() {
-            let rows = cost::table_rows(self.context(), &table);
-            let kept: f64 = conditions.iter().map(cost::selectivity).product();
-            let filter = (!conditions.is_empty()).then(|| Expr::and(conditions));
-            let plan = Plan::Virtual { relation: table.oid, columns, filter };
-            let part =
-                Part { plan, rows: (rows * kept).max(1.0), cost: rows, ordered: wanted.order.is_empty() };
-            return self.filtered(part, late);
-        }
-        let search = self.search(source, &table, &conditions, available, wanted);
-        let access = search.best();
-        let path = access.path(&table)?;
-        let kept = search.rows * search.kept(&conditions);
-        let rows = kept.min(access.rows);
-        let (used, cost, ordered) = (access.used, access.cost, access.ordered);
-        let mut filters = Vec::new();
-        for (index, condition) in conditions.into_iter().enumerate() {
-            if !used.contains(&index) {
-                filters.push(condition);
-            }
-        }
-        let filter = (!filters.is_empty()).then(|| Expr::and(filters));
-        let identity = self.binder.sources[source].identity;
-        let plan = Plan::Scan(Box::new(Scan { table, path, columns, identity, filter }));
-        self.filtered(Part { plan, rows: rows.max(1.0), cost, ordered }, late)
-    }
-
-    /// Plans LEFT, RIGHT and FULL joins. `conditions` apply above the join; those on the preserved
-    /// side move below it.
-    fn outer_join(
-        &mut self,
-        kind: JoinKind,
-        left: FromItem,
-        right: FromItem,
-        on: Vec<Expr>,
-        conditions: Vec<Expr>,
-        available: &Registers,
-    ) -> Result<Part, SqlError> {
-        if kind == JoinKind::Right {
-            return self.outer_join(JoinKind::Left, right, left, on, conditions, available);
-        }
-        let (left_writes, right_writes) = (self.item_writes(&left), self.item_writes(&right));
-        if kind == JoinKind::Full {
-            let part = self.full_join((left, left_writes), (right, right_writes), on, available)?;
-            return self.filtered(part, conditions);
-        }
-        let mut inside = Vec::new();
-        let mut above = conditions;
-        if kind == JoinKind::Left {
-            (above, inside) = above.into_iter().partition(|condition| {
-                self.required(condition).iter().any(|register| right_writes.contains(register))
-            });
-        }
-        let left = self.join_tree(left, inside, available, Wanted::default())?;
-        let keys = self.hash_keys(&on, &left_writes, &right_writes);
-        let hashable = !keys.is_empty() && !on.iter().any(|condition| self.reads_pending(condition));
-        let lateral = !self.item_needs(&right).is_disjoint(&left_writes);
-        let mut with_left = available.clone();
-        with_left.extend(&left_writes);
-        if !lateral
-            && hashable
-            && !self.leads_into_key(&right, &on, &with_left, &left_writes)
-            && !at_most_one(&left.plan)
-        {
-            let (own, rest): (Vec<Expr>, Vec<Expr>) = on.into_iter().partition(|condition| {
-                self.required(condition).iter().all(|r| right_writes.contains(r) || !left_writes.contains(r))
-            });
-            let right = self.join_tree(right, own, available, Wanted::default())?;
-            let rest =
-                rest.into_iter().filter(|expr| !self.is_key(expr, &left_writes, &right_writes)).collect();
-            let part = self.hash_join(kind, left, right, keys, rest)?;
-            return self.filtered(part, above);
-        }
-        // The right side runs for each left row, so it can check the whole condition itself.
-        let right = self.join_tree(right, on, &with_left, Wanted::default())?;
-        let rows = (left.rows * right.rows).max(left.rows);
-        let cost = left.cost + left.rows * right.cost;
-        let ordered = left.ordered;
-        let plan = nested_loop(kind, left.plan, right.plan, None);
-        self.filtered(Part { plan, rows, cost, ordered }, above)
-    }
-
-    /// Whether conditions with the left side's values bound a key of the right table.
-    fn leads_into_key(&self, right: &FromItem, on: &[Expr], available: &Registers, left: &Registers) -> bool {
-        let FromItem::Source(source, Source::Table(table)) = right else { return false };
-        if table.is_virtual() {
-            return false;
-        }
-        self.search(*source, table, on, available, Wanted::default()).best().is_led_by(left)
-    }
-
-    /// Splits inner joins into leaves and conditions.
-    fn take_apart(
-        &mut self,
-        item: FromItem,
-        leaves: &mut Vec<Leaf>,
-        conditions: &mut Vec<Expr>,
-    ) -> Result<(), SqlError> {
-        match item {
-            FromItem::Join { kind: JoinKind::Inner, left, right, condition } => {
-                self.take_apart(*left, leaves, conditions)?;
-                self.take_apart(*right, leaves, conditions)?;
-                conditions.extend(condition);
-            }
-            FromItem::Join { kind, left, right, condition } => {
-                leaves.push(Leaf::Outer(Box::new((kind, *left, *right, condition))));
-            }
-            FromItem::Source(source, Source::Table(table)) => leaves.push(Leaf::Table(source, table)),
-            FromItem::Source(_, Source::Query(query)) => {
-                if !is_plain(&query) {
-                    leaves.push(Leaf::Query(query));
-                    return Ok(());
-                }
-                // A subquery that only selects columns is replaced by its FROM and WHERE.
-                if let QueryBody::Select(select) = query.body
-                    && let Some(from) = select.from
-                {
-                    conditions.extend(select.conditions);
-                    self.take_apart(from, leaves, conditions)?;
-                }
-            }
-            FromItem::Source(source, other) => {
-                let part = self.computed_source(source, other);
-                leaves.push(Leaf::Planned(Box::new(part)));
-            }
-        }
-        Ok(())
-    }
-
-    /// Plans a source that has no conditions of its own.
-    fn computed_source(&mut self, source: SourceId, item: Source) -> Part {
-        let (plan, rows) = match item {
-            Source::Function(calls, ordinality) => {
-                let single = calls.iter().all(|call| call.function == SetFunction::Once);
-                (Plan::Function { calls, ordinality }, if single { 1.0 } else { 100.0 })
-            }
-            Source::Common(id) => (self.common_scan(id, self.binder.sources[source].columns.clone()), 100.0),
-            Source::Table(_) | Source::Query(_) => (Plan::Nothing, 1.0),
-        };
-        Part { plan, rows, cost: rows, ordered: false }
-    }
+/// Whether two operands can be hashed as values of one type.
+fn has_one_type(left: &Expr, right: &Expr) -> bool {
+    left.type_().oid == right.type_().oid
+        || expressions::functions::unify("JOIN", vec![left.clone(), right.clone()]).is_ok()
 }
 
 /// A nested loop. A later step fills in the registers to set to NULL.
@@ -473,21 +575,6 @@ pub(super) fn nested_loop(kind: JoinKind, left: Plan, right: Plan, condition: Op
         right: Box::new(right),
         condition,
         right_registers: Vec::new(),
-    }
-}
-
-/// Whether a plan returns at most one row, whatever the tables contain.
-fn at_most_one(plan: &Plan) -> bool {
-    match plan {
-        Plan::OneRow | Plan::Nothing => true,
-        Plan::Values { rows, .. } => rows.len() <= 1,
-        Plan::Scan(scan) => matches!(scan.path, AccessPath::Point { .. } | AccessPath::UniquePoint { .. }),
-        Plan::Filter { input, .. } | Plan::Project { input, .. } | Plan::Subquery { input, .. } => {
-            at_most_one(input)
-        }
-        Plan::Aggregate { input, groups, .. } => groups.is_empty() || at_most_one(input),
-        Plan::NestedLoop { left, right, .. } => at_most_one(left) && at_most_one(right),
-        _ => false,
     }
 }
 

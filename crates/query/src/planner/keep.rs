@@ -154,7 +154,7 @@ pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
             need.extend(free(subquery));
             fill(input, need);
         }
-        Plan::Aggregate { input, groups, calls, keep } => {
+        Plan::Aggregate { input, groups, calls, keep, .. } => {
             let mut inner = Registers::default();
             groups.iter().for_each(|(expr, _)| of_expr(expr, &mut inner));
             for call in calls {

@@ -35,7 +35,7 @@ impl Planner<'_, '_> {
                 self.pending = links;
                 part
             }
-            None => Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false },
+            None => Part::one(),
         };
         let input = self.attached(input, insert.values.iter())?;
         self.pending = before;
@@ -56,21 +56,23 @@ impl Planner<'_, '_> {
     pub(super) fn change(&mut self, change: Change, update: bool) -> Result<Planned, SqlError> {
         let none = Registers::default();
         let tables = self.common_tables(change.tables, &none)?;
-        let from = change.select.from.ok_or_else(|| SqlError::internal("a change of no table"))?;
+        let mut select = change.select;
+        let from = select.from.take().ok_or_else(|| SqlError::internal("a change of no table"))?;
         let around = self.item_writes(&from);
         let second_look = self.second_look(
             &Parts {
                 targets: &[change.target],
                 from: &from,
-                conditions: &change.select.conditions,
+                conditions: &select.conditions,
                 assigned: &change.assignments,
                 computed: &[],
-                sublinks: &change.select.sublinks,
+                sublinks: &select.sublinks,
             },
             &none,
         )?;
-        let before = self.with_sublinks(change.select.sublinks, &around)?;
-        let part = self.join_tree(from, change.select.conditions, &none, Wanted::default())?;
+        let semis = self.semis_of(&from, &mut select);
+        let before = self.with_sublinks(select.sublinks, &around)?;
+        let part = self.join_tree(from, (select.conditions, semis), &none, Wanted::default())?;
         let part = self.attached(part, change.assignments.iter().map(|assignment| &assignment.value))?;
         self.pending = before;
         let target = self.row_target(change.target, change.table)?;

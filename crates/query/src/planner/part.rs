@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use super::cost;
 use expressions::expr::Expr;
 
 use crate::bound::{FromItem, Query, SourceId};
 use crate::plan::{JoinKind, Plan, SortKey};
 use crate::registers::Registers;
+use crate::request::Methods;
 
 /// A plan with its estimates.
 pub(super) struct Part {
@@ -17,51 +19,108 @@ pub(super) struct Part {
     pub(super) ordered: bool,
 }
 
-/// A source of an inner join.
+impl Part {
+    /// One row without columns.
+    pub(super) fn one() -> Part {
+        Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false }
+    }
+}
+
+/// A source of a join.
 pub(super) enum Leaf {
     /// A table. The conditions decide its access path.
     Table(SourceId, Arc<catalog::Table>),
     /// A part that is already planned.
     Planned(Box<Part>),
-    /// An outer join, to be planned with the conditions that can move into it.
-    Outer(Box<(JoinKind, FromItem, FromItem, Vec<Expr>)>),
     /// A subquery, to be planned with the conditions that can move into it.
     Query(Box<Query>),
+    /// A join below an outer or a semi join, to be planned with the conditions that can move into
+    /// it.
+    Joined(Box<(FromItem, Vec<Semi>)>),
+    /// A full join.
+    Full(Box<(FromItem, FromItem, Vec<Expr>)>),
 }
 
-/// The order and limit that a query wants for its rows.
+/// The part of its rows that a query reads.
+#[derive(Clone, Copy, Default, PartialEq)]
+pub(super) enum Share {
+    #[default]
+    All,
+    /// So many of the first rows.
+    Rows(f64),
+    /// This fraction of them.
+    Fraction(f64),
+    /// The first rows, nobody knows how many.
+    Some,
+}
+
+impl Share {
+    /// The fraction of so many rows.
+    pub(super) fn of(self, rows: f64) -> f64 {
+        match self {
+            Share::All => 1.0,
+            Share::Rows(first) => (first / rows.max(1.0)).clamp(0.0, 1.0),
+            Share::Fraction(fraction) => fraction,
+            Share::Some => 0.1,
+        }
+    }
+
+    /// The most rows that a sort has to keep.
+    pub(super) fn kept(self, rows: f64) -> f64 {
+        match self {
+            Share::Rows(first) => first.min(rows),
+            Share::All | Share::Fraction(_) | Share::Some => rows,
+        }
+    }
+}
+
+/// The work above rows that do not come in the wanted order.
+#[derive(Clone, Copy, Default, PartialEq)]
+pub(super) enum Otherwise {
+    #[default]
+    Sort,
+    /// A hash table of groups.
+    Hash,
+}
+
+impl Otherwise {
+    /// The work for so many rows.
+    pub(super) fn work(self, rows: f64, share: Share, methods: Methods) -> f64 {
+        match self {
+            Otherwise::Sort => cost::of_method(methods.sort, cost::sort(rows, share.kept(rows))),
+            Otherwise::Hash => rows * cost::HASH_PROBE,
+        }
+    }
+}
+
+/// The order and the number of rows that a query wants.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Wanted<'w> {
     pub(super) order: &'w [SortKey],
-    pub(super) limited: bool,
+    pub(super) share: Share,
+    pub(super) otherwise: Otherwise,
+    /// Whether only a path in this order will do.
+    pub(super) ordered: bool,
 }
 
-pub(super) struct Candidate {
-    pub(super) leaf: Option<Leaf>,
+/// A condition EXISTS, NOT EXISTS or ANY that becomes a join.
+pub(super) struct Semi {
+    pub(super) from: FromItem,
+    /// The conditions on its rows and those that compare them with the rows around.
+    pub(super) conditions: Vec<Expr>,
+    /// Such conditions among its own.
+    pub(super) inner: Vec<Semi>,
+    /// Semi or Anti.
+    pub(super) kind: JoinKind,
+}
+
+/// A source of a join, and its place among the others.
+pub(super) struct Side {
+    pub(super) leaf: Leaf,
+    /// The registers that it fills for the others.
     pub(super) writes: Registers,
-    /// Registers of other leaves that it reads (LATERAL).
+    /// Registers of the others that it reads (LATERAL, and the condition of its own join).
     pub(super) needs: Registers,
-    /// Its price when it was last computed.
-    pub(super) known: Option<Known>,
-}
-
-/// Conditions that must all hold, and the registers each needs; see [`super::Planner::required`].
-pub(super) struct Conditions {
-    pub(super) list: Vec<Expr>,
-    pub(super) required: Vec<Registers>,
-    pub(super) used: Vec<bool>,
-    /// The number of subqueries without a node when `required` was computed.
-    pub(super) pending: usize,
-}
-
-/// A candidate's cost. It stays valid while the same conditions apply, whatever other leaves are
-/// joined meanwhile.
-pub(super) struct Known {
-    /// The conditions on it alone, and those that join it.
-    pub(super) own: Vec<usize>,
-    pub(super) joining: Vec<usize>,
-    /// The cost of running it once for each row.
-    pub(super) run: f64,
-    /// The cost of a hash table of it, if a hash join is possible.
-    pub(super) hashed: Option<f64>,
+    /// How it joins the others. `None`: it is one of the sides of an inner join.
+    pub(super) join: Option<(JoinKind, Vec<Expr>)>,
 }

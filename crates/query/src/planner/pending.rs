@@ -9,9 +9,9 @@ use super::written::written;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Planner;
-use super::cost::SOME_ROWS;
+use super::cost;
 use super::guard;
-use super::part::{Leaf, Part};
+use super::part::{Leaf, Part, Side};
 use crate::bound::Sublink;
 use crate::plan::{Guard, Plan, Reg, SubqueryKind};
 use crate::registers::{self, Registers};
@@ -22,6 +22,9 @@ use values::error::SqlError;
 /// A planned subquery of an expression that no node computes yet.
 pub(super) struct Pending {
     plan: Plan,
+    /// Estimates of one run.
+    rows: f64,
+    cost: f64,
     pub(super) kind: SubqueryKind,
     /// Registers of surrounding queries that its plan reads.
     outer: Registers,
@@ -35,7 +38,7 @@ pub(super) struct Pending {
 
 impl Pending {
     /// Registers that must be filled before it runs.
-    fn needs(&self) -> impl Iterator<Item = Reg> {
+    pub(super) fn needs(&self) -> impl Iterator<Item = Reg> {
         self.outer.union(&self.operands).copied()
     }
 
@@ -54,12 +57,13 @@ impl Planner<'_, '_> {
         let outer = std::mem::take(&mut self.pending);
         let mut planned = BTreeMap::new();
         for link in sublinks {
-            let plan = self.query(link.query, around)?.plan;
+            let Part { plan, rows, cost, .. } = self.query(link.query, around)?;
             let (outer, own) = (free(&plan), written(&plan));
             let mut operands = Registers::default();
             registers::kind_reads(&link.kind, &mut operands);
             operands.retain(|register| !own.contains(register));
-            let pending = Pending { plan, kind: link.kind, outer, operands, shared: false, guard: None };
+            let pending =
+                Pending { plan, rows, cost, kind: link.kind, outer, operands, shared: false, guard: None };
             planned.insert(link.output, pending);
         }
         let within: Registers = planned.values().flat_map(|pending| &pending.outer).copied().collect();
@@ -135,7 +139,7 @@ impl Planner<'_, '_> {
             keep: Vec::new(),
             guard: pending.guard.map(Box::new),
         };
-        part.cost += if correlated { part.rows * SOME_ROWS } else { SOME_ROWS };
+        part.cost += if correlated { part.rows * pending.cost } else { pending.cost };
         part
     }
 
@@ -172,15 +176,14 @@ impl Planner<'_, '_> {
         early.sort_unstable();
         let mut part: Option<Part> = None;
         for register in early {
-            let below =
-                part.take().unwrap_or(Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false });
+            let below = part.take().unwrap_or_else(Part::one);
             part = Some(self.attach(below, register));
         }
         part
     }
 
     /// Converts `x IN (subquery)` without outer reads to a join with the subquery's distinct rows.
-    pub(super) fn semi_joins(&mut self, conditions: &mut Vec<Expr>, leaves: &mut Vec<Leaf>) {
+    pub(super) fn semi_joins(&mut self, conditions: &mut Vec<Expr>, sides: &mut Vec<Side>) {
         let mut index = 0;
         while index < conditions.len() {
             let Some(found) = self.semi_join(&conditions[index]) else {
@@ -198,8 +201,10 @@ impl Planner<'_, '_> {
                 keys.push(right);
             }
             let plan = Plan::Distinct { input: Box::new(pending.plan), keys, keep: Vec::new() };
-            let part = Part { plan, rows: SOME_ROWS, cost: SOME_ROWS, ordered: false };
-            leaves.push(Leaf::Planned(Box::new(part)));
+            let cost = pending.cost + pending.rows * cost::HASH_BUILD;
+            let leaf = Leaf::Planned(Box::new(Part { plan, rows: pending.rows, cost, ordered: false }));
+            let writes = self.leaf_writes(&leaf);
+            sides.push(Side { leaf, writes, needs: Registers::default(), join: None });
         }
     }
 

@@ -7,10 +7,12 @@
 use super::common;
 use super::cost;
 use super::cost::SOME_ROWS;
+use super::grouping::{Order, User};
 use super::join::nested_loop;
 use super::keep::free;
-use super::part::{Leaf, Part, Wanted};
+use super::part::{Leaf, Part, Share};
 use super::sets::Sets;
+use super::single::at_most_one;
 use super::top::{Top, copy_key};
 use super::written::written;
 use super::{Planned, Planner};
@@ -21,6 +23,7 @@ use crate::registers::{self, Registers};
 use expressions::expr::Expr;
 use expressions::functions;
 use values::error::SqlError;
+use values::types::Datum;
 
 /// Estimated number of groups as a fraction of the input rows.
 const GROUPS: f64 = 0.1;
@@ -31,6 +34,7 @@ impl Planner<'_, '_> {
     /// Plans a statement.
     pub(super) fn statement(&mut self, mut bound: Bound) -> Result<Planned, SqlError> {
         crate::fold::nulls(&mut bound);
+        super::inline::common_queries(&mut bound, self.binder);
         super::prune::statement(&mut bound);
         match bound {
             Bound::Query(query) => {
@@ -53,7 +57,7 @@ impl Planner<'_, '_> {
             true => None,
             false => {
                 let before = self.with_sublinks(limit_sublinks, outside)?;
-                let one = Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false };
+                let one = Part::one();
                 let part = self.attached(one, limit.iter().chain(&offset))?;
                 self.pending = before;
                 Some(part.plan)
@@ -65,7 +69,7 @@ impl Planner<'_, '_> {
             QueryBody::Values { rows, output, sublinks } => {
                 let count = rows.len() as f64;
                 let before = self.with_sublinks(sublinks, outside)?;
-                let left = Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false };
+                let left = Part::one();
                 let left = self.attached(left, rows.iter().flatten())?;
                 self.pending = before;
                 let plan =
@@ -89,18 +93,27 @@ impl Planner<'_, '_> {
     fn aggregated(
         &mut self,
         part: Part,
-        groups: Vec<(Expr, Reg)>,
-        calls: Vec<AggregateCall>,
+        (groups, calls): (Vec<(Expr, Reg)>, Vec<AggregateCall>),
+        order: &Order,
     ) -> Result<Part, SqlError> {
         let inputs = groups.iter().map(|(expr, _)| expr);
         let arguments = calls.iter().flat_map(|call| {
             call.arguments.iter().chain(&call.filter).chain(call.order.iter().map(|key| &key.expr))
         });
-        let part = self.attached(part, inputs.chain(arguments))?;
-        let rows = if groups.is_empty() { 1.0 } else { (part.rows * GROUPS).max(1.0) };
-        let cost = part.cost + part.rows * cost::HASH_PROBE;
-        let plan = Plan::Aggregate { input: Box::new(part.plan), groups, calls, keep: Vec::new() };
-        Ok(Part { plan, rows, cost, ordered: false })
+        let mut part = self.attached(part, inputs.chain(arguments))?;
+        let rows = match order.groups {
+            _ if groups.is_empty() => 1.0,
+            Some(groups) => groups.clamp(1.0, part.rows.max(1.0)),
+            None => (part.rows * GROUPS).max(1.0),
+        };
+        let sorted = part.ordered && matches!(order.user, User::Groups { .. });
+        if sorted {
+            keep_order(&mut part.plan);
+        }
+        let cost = part.cost + part.rows * if sorted { cost::ROW } else { cost::HASH_PROBE };
+        let ordered = sorted && order.user == User::Groups { sorts: true };
+        let plan = Plan::Aggregate { input: Box::new(part.plan), groups, calls, keep: Vec::new(), sorted };
+        Ok(Part { plan, rows, cost, ordered })
     }
 
     /// Computes the calls over one window.
@@ -109,7 +122,7 @@ impl Planner<'_, '_> {
         let mut part =
             self.attached(part, inputs.chain(window.calls.iter().flat_map(|call| &call.arguments)))?;
         if !(window.partition.is_empty() && window.order.is_empty()) {
-            part.cost += cost::sort(part.rows);
+            part.cost += cost::sort(part.rows, part.rows);
         }
         part.plan = Plan::Window {
             input: Box::new(part.plan),
@@ -121,7 +134,7 @@ impl Planner<'_, '_> {
         Ok(part)
     }
 
-    fn select(&mut self, select: Select, top: Top, outside: &Registers) -> Result<Part, SqlError> {
+    fn select(&mut self, mut select: Select, top: Top, outside: &Registers) -> Result<Part, SqlError> {
         let mut around = outside.clone();
         if let Some(from) = &select.from {
             around.extend(self.item_writes(from));
@@ -129,34 +142,30 @@ impl Planner<'_, '_> {
         around.extend(select.groups.iter().map(|(_, register)| register));
         around.extend(select.aggregates.iter().map(|call| call.output));
         let locks = self.row_locks(&select, &top, outside)?;
+        let order = self.order_for(&select, &top);
+        let semis = self.take_semis(&mut select);
         let before = self.with_sublinks(select.sublinks, &around)?;
-        // No sort is needed if FROM returns the order and no node in between changes it.
-        let order_kept = !select.grouped
-            && select.windows.is_empty()
-            && select.sets.is_empty()
-            && matches!(select.distinct, Distinct::No);
-        let wanted = if order_kept {
-            Wanted { order: &top.order, limited: top.limit.is_some() }
-        } else {
-            Wanted::default()
-        };
         // Without aggregates and keys, HAVING returns one row or none, independent of FROM and
         // WHERE.
         let gate = select.grouped && select.groups.is_empty() && select.aggregates.is_empty();
         let mut part = match select.from {
-            _ if gate => Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: true },
-            Some(from) => self.join_tree(from, select.conditions, outside, wanted)?,
+            _ if gate => Part { ordered: true, ..Part::one() },
+            Some(from) => self.join_tree(from, (select.conditions, semis), outside, order.wanted())?,
             None => {
-                let one = Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: true };
+                let one = Part { ordered: true, ..Part::one() };
                 self.filtered(one, select.conditions)?
             }
         };
-        part.ordered &= order_kept && !top.order.is_empty();
+        part.ordered &= match order.user {
+            User::Nobody => false,
+            User::OrderBy | User::Distinct => !top.order.is_empty(),
+            User::Groups { .. } => true,
+        };
         part = self.with_sets(part, Sets { calls: select.grouped_sets, ordinality: None })?;
         if gate {
             part = self.filtered(part, select.having)?;
         } else if select.grouped {
-            part = self.aggregated(part, select.groups, select.aggregates)?;
+            part = self.aggregated(part, (select.groups, select.aggregates), &order)?;
             part = self.filtered(part, select.having)?;
         }
         let mut windows = select.windows;
@@ -242,18 +251,50 @@ impl Planner<'_, '_> {
         match distinct {
             Distinct::No => part,
             Distinct::All(keys) => {
+                if part.ordered {
+                    keep_order(&mut part.plan);
+                }
                 part.rows = (part.rows * GROUPS).max(1.0);
                 part.plan = Plan::Distinct { input: Box::new(part.plan), keys, keep: Vec::new() };
                 part
             }
             Distinct::On(keys) => {
                 // The first row of each set, in the order of ORDER BY.
-                let order = top.order.iter().map(copy_key).collect();
-                part.plan = sorted(part.plan, order, None);
+                if part.ordered {
+                    keep_order(&mut part.plan);
+                } else {
+                    let order = top.order.iter().map(copy_key).collect();
+                    part.plan = sorted(part.plan, order, None);
+                }
                 part.plan = Plan::Distinct { input: Box::new(part.plan), keys, keep: Vec::new() };
                 part.ordered = true;
                 part
             }
+        }
+    }
+
+    /// The share of its rows that a query reads.
+    pub(super) fn share(&self, top: &Top) -> Share {
+        let count = |expr: &Expr| match expr {
+            Expr::Const(value, _) => Some(value.clone()),
+            Expr::Param { index, .. } => self.binder.peek(*index),
+            Expr::Cast(cast) => match &cast.input {
+                Expr::Param { index, .. } => self.binder.peek(*index),
+                _ => None,
+            },
+            _ => None,
+        };
+        let number = |expr: &Expr| match count(expr)?.datum() {
+            Datum::Int8(count) => Some(Some(count as f64)),
+            Datum::Int4(count) => Some(Some(f64::from(count))),
+            Datum::Null => Some(None),
+            _ => None,
+        };
+        let Some(limit) = &top.limit else { return Share::All };
+        match (number(limit), top.offset.as_ref().map_or(Some(None), number)) {
+            (Some(Some(limit)), Some(offset)) => Share::Rows((limit + offset.unwrap_or(0.0)).max(1.0)),
+            (Some(None), _) => Share::All,
+            _ => Share::Some,
         }
     }
 
@@ -274,7 +315,7 @@ impl Planner<'_, '_> {
                 }
                 _ => None,
             };
-            part.cost += cost::sort(part.rows);
+            part.cost += cost::sort(part.rows, self.share(&top).kept(part.rows));
             part.plan = sorted(part.plan, top.order, bound);
         } else if !top.order.is_empty() {
             keep_order(&mut part.plan);
@@ -328,9 +369,10 @@ impl Planner<'_, '_> {
             Leaf::Table(source, _) => self.source_writes(*source),
             Leaf::Planned(part) => written(&part.plan),
             Leaf::Query(query) => query.output.iter().map(|column| column.register).collect(),
-            Leaf::Outer(join) => {
-                let mut writes = self.item_writes(&join.1);
-                writes.extend(self.item_writes(&join.2));
+            Leaf::Joined(join) => self.item_writes(&join.0),
+            Leaf::Full(join) => {
+                let mut writes = self.item_writes(&join.0);
+                writes.extend(self.item_writes(&join.1));
                 writes
             }
         }
@@ -369,19 +411,16 @@ impl Planner<'_, '_> {
             Leaf::Table(..) => {}
             Leaf::Planned(part) => needs = free(&part.plan),
             Leaf::Query(query) => query_reads(query, &mut needs),
-            Leaf::Outer(join) => {
+            Leaf::Joined(join) => {
+                item_reads(&join.0, &mut needs);
+                join.1.iter().for_each(|semi| semi.reads(&mut needs));
+            }
+            Leaf::Full(join) => {
+                item_reads(&join.0, &mut needs);
                 item_reads(&join.1, &mut needs);
-                item_reads(&join.2, &mut needs);
-                join.3.iter().for_each(|expr| registers::of_expr(expr, &mut needs));
+                join.2.iter().for_each(|expr| registers::of_expr(expr, &mut needs));
             }
         }
-        needs
-    }
-
-    /// Registers of earlier items that an item of FROM may read.
-    pub(super) fn item_needs(&self, item: &FromItem) -> Registers {
-        let mut needs = Registers::default();
-        item_reads(item, &mut needs);
         needs
     }
 }
@@ -393,6 +432,8 @@ fn keep_order(plan: &mut Plan) {
             *ordered = true;
             keep_order(left);
         }
+        // The right side gives the order for the one row of the left side.
+        Plan::NestedLoop { left, right, .. } if at_most_one(left) => keep_order(right),
         Plan::NestedLoop { left: input, .. }
         | Plan::Filter { input, .. }
         | Plan::Project { input, .. }

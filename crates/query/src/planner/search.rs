@@ -3,9 +3,11 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use super::part::{Otherwise, Share};
 use crate::bind::Binder;
 use crate::plan::{Choice, Reg, SortKey};
 use crate::registers::Registers;
+use crate::request::Methods;
 use catalog::{Table, TableStatistics};
 use expressions::expr::Expr;
 use values::types::Value;
@@ -37,7 +39,9 @@ pub(super) struct Search<'s> {
     pub(super) choices: &'s RefCell<Vec<Choice>>,
     /// Whether the statement reads no other table.
     pub(super) alone: bool,
-    /// The order that the query wants, and whether it then needs only some of the rows.
+    /// The order that the query wants, and the part of the rows.
     pub(super) order: &'s [SortKey],
-    pub(super) limited: bool,
+    pub(super) share: Share,
+    pub(super) otherwise: Otherwise,
+    pub(super) methods: Methods,
 }

@@ -227,7 +227,8 @@ impl Session {
         let catalog = &self.environment.catalog;
         let sizes = TreeSizes(self.shared.engine.folder());
         let search_path = &self.environment.table.search_path;
-        let context = Context { catalog, search_path, sizes: Some(&sizes) };
+        let methods = self.environment.table.methods;
+        let context = Context { catalog, search_path, sizes: Some(&sizes), methods };
         let text = &request.text[request.start..request.end];
         let (compiled, bytes) = account::measure(|| query::compile::compile(&context, request));
         let compiled = compiled.map_err(|refused| {

@@ -23,6 +23,7 @@ use amounts::parse_memory;
 use execution::client::Severity;
 use known::{Change, KNOWN, Kind, Known, default_statement_memory, position, spelled};
 use query::plan::{Isolation, TransactionModes};
+use query::request::Methods;
 use values::error::{SqlError, SqlState, for_message};
 use values::identifier;
 use values::memory;
@@ -78,6 +79,8 @@ pub(crate) struct SettingsTable {
     pub search_path: Arc<[String]>,
     /// Distinguishes plans made under different search paths.
     pub path_key: u64,
+    /// The methods that plans may use.
+    pub methods: Methods,
     pub statement_timeout: Option<Duration>,
     pub idle_transaction_timeout: Option<Duration>,
     pub idle_timeout: Option<Duration>,
@@ -198,6 +201,7 @@ impl SettingsTable {
             formats: Settings::default(),
             search_path: Arc::default(),
             path_key: 0,
+            methods: Methods::default(),
             statement_timeout: None,
             idle_transaction_timeout: None,
             idle_timeout: None,
@@ -440,6 +444,9 @@ impl SettingsTable {
             "log_min_messages" => self.logs_errors = logs_errors(&mut proper),
             "log_min_error_statement" => self.logs_failed_statements = logs_errors(&mut proper),
             "work_mem" | "maintenance_work_mem" | "statement_memory" => self.set_memory(known.name, value)?,
+            "enable_hashjoin" | "enable_nestloop" | "enable_indexscan" | "enable_seqscan" | "enable_sort" => {
+                self.set_method(known.name, proper == "on");
+            }
             "plan_cache_mode" => self.generic_plans = proper == "force_generic_plan",
             "synchronous_commit" => self.synchronous = proper != "off",
             "client_min_messages" => {

@@ -69,7 +69,7 @@ fn run<'a>(
 fn answer(catalog: &Arc<Catalog>, session: &TestSession, expression: &str) -> String {
     let shown = || -> Result<String, SqlError> {
         let path = ["public".to_owned()];
-        let context = Context { catalog, search_path: &path, sizes: None };
+        let context = Context { catalog, search_path: &path, sizes: None, methods: Default::default() };
         let text = format!("SELECT {expression}");
         let compiled = compile_here(&context, &Request::plain(&text))?
             .ok_or_else(|| SqlError::internal("nothing compiled"))?;

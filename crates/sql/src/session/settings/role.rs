@@ -52,8 +52,26 @@ impl SettingsTable {
             self.current_user().clone_into(name);
         }
         self.search_path = names.into();
+        self.find_path_key();
+    }
+
+    /// Sets whether plans may use a method.
+    pub(super) fn set_method(&mut self, name: &str, on: bool) {
+        let methods = &mut self.methods;
+        match name {
+            "enable_hashjoin" => methods.hash_join = on,
+            "enable_nestloop" => methods.nested_loop = on,
+            "enable_indexscan" => methods.index_scan = on,
+            "enable_seqscan" => methods.table_scan = on,
+            "enable_sort" => methods.sort = on,
+            _ => return,
+        }
+        self.find_path_key();
+    }
+
+    fn find_path_key(&mut self) {
         let mut hasher = DefaultHasher::new();
-        self.search_path.hash(&mut hasher);
+        (&self.search_path, self.methods).hash(&mut hasher);
         self.path_key = hasher.finish();
     }
 }

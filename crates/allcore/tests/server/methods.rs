@@ -1,0 +1,80 @@
+//! The answers of a statement do not depend on the methods that its plan uses.
+//!
+//! The scripts of `sql/` about queries run again with each method off: hash joins, nested loops,
+//! indexes, scans of whole tables, sorts. Their lines must be those of the first run, apart from
+//! their order: SQL leaves the order of rows open without ORDER BY.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::common::Server;
+use crate::differential::{answer, scripts};
+
+/// Scripts about joins, subqueries, groups and orders.
+const THEMES: [&str; 16] = [
+    "conditions_in_turn",
+    "delete",
+    "from_functions",
+    "full_joins",
+    "grouped_subqueries",
+    "joins",
+    "key_ranges",
+    "lateral",
+    "merged_columns",
+    "ordering",
+    "semi_joins",
+    "set_chains",
+    "subqueries",
+    "subqueries_in_joins",
+    "update",
+    "with",
+];
+const METHODS: [&str; 5] =
+    ["enable_hashjoin", "enable_nestloop", "enable_indexscan", "enable_seqscan", "enable_sort"];
+
+/// How often each line comes.
+fn lines(said: &str) -> BTreeMap<&str, i64> {
+    let mut lines = BTreeMap::new();
+    said.lines().for_each(|line| *lines.entry(line).or_default() += 1);
+    lines
+}
+
+/// The lines that come more or less often in the second text, with the difference.
+fn differences(first: &str, second: &str) -> Vec<(String, i64)> {
+    let mut counts = lines(second);
+    for (line, count) in lines(first) {
+        *counts.entry(line).or_default() -= count;
+    }
+    counts
+        .into_iter()
+        .filter(|(_, count)| *count != 0)
+        .map(|(line, count)| (line.to_owned(), count))
+        .collect()
+}
+
+#[test]
+fn answers_do_not_depend_on_the_methods_of_the_plan() {
+    let server = Server::start(&[]);
+    let mut wrong = Vec::new();
+    let scripts = scripts(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sql"));
+    let themes = std::env::var("ALLCORE_THEMES").unwrap_or_else(|_| THEMES.join(","));
+    let own = scripts.iter().filter(|script| {
+        let name = script.file_stem().unwrap().to_str().unwrap();
+        themes.split(',').any(|theme| theme == name)
+    });
+    for script in own {
+        let usual = answer(|program| server.client(program), script);
+        for method in METHODS {
+            let client = |program: &str| {
+                let mut command = server.client(program);
+                command.env("PGOPTIONS", format!("-c {method}=off"));
+                command
+            };
+            let different = differences(&usual, &answer(client, script));
+            if !different.is_empty() {
+                wrong.push(format!("{} without {method}: {different:?}", script.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}

@@ -1,0 +1,232 @@
+//! FROM as a set of sides and one pool of conditions. The planner may join the sides in any order
+//! in which each comes after those that it reads.
+//!
+//! What must hold:
+//!
+//! 1. Inner joins and left joins come apart. The nullable side of a left join keeps its ON. It is
+//!    joined as a whole, to any sides among which are those that ON reads. Conditions on its
+//!    columns apply afterwards. That is the same as the written order: each row of the preserved
+//!    side has the same matches, whatever it is joined with before.
+//! 2. A left join whose NULLs a condition rejects is an inner join ([`super::rejects`]).
+//! 3. A full join is one side. A condition EXISTS or ANY that becomes a join is a side, too.
+//! 4. A subquery that only selects and computes columns comes apart, too. Its computed columns are
+//!    computed above the joins, and conditions read their expressions instead.
+
+use super::Planner;
+use super::part::{Leaf, Part, Semi, Side};
+use super::pushdown::{Inlined, is_flat, is_plain};
+use super::rejects::rejects_null;
+use crate::bound::reads::{item_reads, query_reads};
+use crate::bound::{FromItem, QueryBody, Source, SourceId};
+use crate::plan::{JoinKind, Plan, Reg};
+use crate::registers::{self, Registers};
+use expressions::expr::Expr;
+use expressions::function::SetFunction;
+use values::error::{SqlError, SqlState};
+
+/// The sides of a join, and what applies to their rows.
+#[derive(Default)]
+pub(super) struct Gathered {
+    pub(super) sides: Vec<Side>,
+    /// Conditions that must all hold.
+    pub(super) conditions: Vec<Expr>,
+    /// Columns to compute above the joins, in order.
+    pub(super) computed: Vec<(Expr, Reg)>,
+    /// Conditions that read them and apply above.
+    pub(super) above: Vec<Expr>,
+    /// Registers that subqueries and functions beside these sides read.
+    lateral: Registers,
+}
+
+impl Planner<'_, '_> {
+    /// Takes FROM apart.
+    pub(super) fn gather(
+        &self,
+        item: FromItem,
+        conditions: Vec<Expr>,
+        semis: Vec<Semi>,
+    ) -> Result<Gathered, SqlError> {
+        let mut gathered = Gathered { conditions, ..Gathered::default() };
+        lateral_reads(&item, &mut gathered.lateral);
+        semis.iter().for_each(|semi| semi_reads(semi, &mut gathered.lateral));
+        gathered.lateral.extend(self.pending.values().flat_map(|pending| pending.needs()));
+        self.take_apart(item, &mut gathered)?;
+        for Semi { from, conditions, inner, kind } in semis {
+            self.attach_side(from, inner, (kind, conditions), &mut gathered);
+        }
+        if !gathered.computed.is_empty() {
+            gathered.inline()?;
+        }
+        Ok(gathered)
+    }
+
+    fn take_apart(&self, item: FromItem, into: &mut Gathered) -> Result<(), SqlError> {
+        match item {
+            FromItem::Join { kind, left, right, condition } => {
+                let kind = self.reduced(kind, &left, &right, &into.conditions);
+                match kind {
+                    JoinKind::Left => {
+                        self.take_apart(*left, into)?;
+                        self.attach_side(*right, Vec::new(), (kind, condition), into);
+                    }
+                    JoinKind::Right => {
+                        self.take_apart(*right, into)?;
+                        self.attach_side(*left, Vec::new(), (JoinKind::Left, condition), into);
+                    }
+                    JoinKind::Full => {
+                        let leaf = Leaf::Full(Box::new((*left, *right, condition)));
+                        self.add(leaf, None, into);
+                    }
+                    JoinKind::Inner | JoinKind::Semi | JoinKind::Anti => {
+                        into.conditions.extend(condition);
+                        self.take_apart(*left, into)?;
+                        self.take_apart(*right, into)?;
+                    }
+                }
+            }
+            FromItem::Source(_, Source::Query(query)) => {
+                let is_read = |(_, register): &(Expr, Reg)| into.lateral.contains(register);
+                let select = match &query.body {
+                    QueryBody::Select(select) if is_flat(&query) => Some(select),
+                    _ => None,
+                };
+                if select.is_none_or(|select| select.targets.iter().any(is_read)) {
+                    self.add(Leaf::Query(query), None, into);
+                } else if let QueryBody::Select(select) = query.body
+                    && let Some(from) = select.from
+                {
+                    into.conditions.extend(select.conditions);
+                    self.take_apart(from, into)?;
+                    into.computed.extend(select.targets);
+                }
+            }
+            FromItem::Source(source, Source::Table(table)) => {
+                self.add(Leaf::Table(source, table), None, into)
+            }
+            FromItem::Source(source, other) => {
+                let part = self.computed_source(source, other);
+                self.add(Leaf::Planned(Box::new(part)), None, into);
+            }
+        }
+        Ok(())
+    }
+
+    /// The kind of a join below conditions that reject some of its rows.
+    fn reduced(&self, kind: JoinKind, left: &FromItem, right: &FromItem, conditions: &[Expr]) -> JoinKind {
+        let rejects = |item: &FromItem| {
+            let writes = self.item_writes(item);
+            conditions.iter().any(|condition| rejects_null(condition, &writes))
+        };
+        match kind {
+            JoinKind::Left if rejects(right) => JoinKind::Inner,
+            JoinKind::Right if rejects(left) => JoinKind::Inner,
+            JoinKind::Full => match (rejects(left), rejects(right)) {
+                (true, true) => JoinKind::Inner,
+                (true, false) => JoinKind::Left,
+                (false, true) => JoinKind::Right,
+                (false, false) => JoinKind::Full,
+            },
+            kind => kind,
+        }
+    }
+
+    fn add(&self, leaf: Leaf, join: Option<(JoinKind, Vec<Expr>)>, into: &mut Gathered) {
+        let writes = self.leaf_writes(&leaf);
+        let mut needs = self.leaf_needs(&leaf);
+        for condition in join.iter().flat_map(|(_, on)| on) {
+            needs.extend(self.required(condition));
+        }
+        into.sides.push(Side { leaf, writes, needs, join });
+    }
+
+    /// Adds a side that joins the others by a condition of its own.
+    fn attach_side(
+        &self,
+        item: FromItem,
+        semis: Vec<Semi>,
+        (kind, mut on): (JoinKind, Vec<Expr>),
+        into: &mut Gathered,
+    ) {
+        let leaf = match item {
+            item if !semis.is_empty() => Leaf::Joined(Box::new((item, semis))),
+            FromItem::Source(source, Source::Table(table)) => Leaf::Table(source, table),
+            FromItem::Source(_, Source::Query(query)) if is_plain(&query) => {
+                // Its rows are those of its FROM that meet its conditions.
+                if let QueryBody::Select(select) = query.body
+                    && let Some(from) = select.from
+                {
+                    on.extend(select.conditions);
+                    self.attach_side(from, semis, (kind, on), into);
+                }
+                return;
+            }
+            FromItem::Source(_, Source::Query(query)) => Leaf::Query(query),
+            FromItem::Source(source, other) => Leaf::Planned(Box::new(self.computed_source(source, other))),
+            join => Leaf::Joined(Box::new((join, semis))),
+        };
+        self.add(leaf, Some((kind, on)), into);
+    }
+
+    /// Plans a source that has no conditions of its own.
+    fn computed_source(&self, source: SourceId, item: Source) -> Part {
+        let (plan, rows) = match item {
+            Source::Function(calls, ordinality) => {
+                let single = calls.iter().all(|call| call.function == SetFunction::Once);
+                (Plan::Function { calls, ordinality }, if single { 1.0 } else { 100.0 })
+            }
+            Source::Common(id) => (self.common_scan(id, self.binder.sources[source].columns.clone()), 100.0),
+            Source::Table(_) | Source::Query(_) => (Plan::Nothing, 1.0),
+        };
+        Part { plan, rows, cost: rows, ordered: false }
+    }
+}
+
+impl Gathered {
+    /// Replaces computed columns by their expressions in all conditions.
+    fn inline(&mut self) -> Result<(), SqlError> {
+        let inlined = Inlined::of(&self.computed);
+        let mut own = Vec::with_capacity(self.conditions.len());
+        for condition in std::mem::take(&mut self.conditions) {
+            match inlined.condition(&condition) {
+                Some(condition) => own.push(condition),
+                None => self.above.push(condition),
+            }
+        }
+        self.conditions = own;
+        let computed: Registers = self.computed.iter().map(|(_, register)| *register).collect();
+        for side in &mut self.sides {
+            let Some((_, on)) = &mut side.join else { continue };
+            for condition in on {
+                *condition = inlined.condition(condition).ok_or_else(|| {
+                    SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "expressions of subqueries are too large")
+                })?;
+                side.needs.extend(registers::reads(condition));
+            }
+            side.needs.retain(|register| !computed.contains(register));
+        }
+        Ok(())
+    }
+}
+
+/// Adds the registers that conditions read which become joins. Their own come apart later.
+fn semi_reads(semi: &Semi, into: &mut Registers) {
+    lateral_reads(&semi.from, into);
+    semi.inner.iter().for_each(|inner| semi_reads(inner, into));
+}
+
+/// Adds the registers that subqueries and functions of FROM read.
+fn lateral_reads(item: &FromItem, into: &mut Registers) {
+    match item {
+        FromItem::Join { left, right, .. } => {
+            lateral_reads(left, into);
+            lateral_reads(right, into);
+        }
+        FromItem::Source(_, Source::Query(query)) if is_flat(query) => {
+            if let QueryBody::Select(select) = &query.body {
+                select.from.iter().for_each(|from| lateral_reads(from, into));
+            }
+        }
+        FromItem::Source(_, Source::Query(query)) => query_reads(query, into),
+        item => item_reads(item, into),
+    }
+}

@@ -1,0 +1,188 @@
+//! The order in which a SELECT wants the rows of its FROM, for ORDER BY, GROUP BY and DISTINCT.
+//!
+//! Rows in the order of the groups need no hash table, and with a LIMIT the first groups are
+//! enough. DISTINCT gives the first row of each key in the order of its input.
+//!
+//! What must hold:
+//!
+//! 1. An order is wanted only if no node between FROM and its user changes it.
+//! 2. Groups come in the order of their keys. So they meet an ORDER BY by the keys that begins the
+//!    wanted order, or that has all keys before others.
+
+use super::Planner;
+use super::part::{Otherwise, Share, Wanted};
+use super::top::{Top, copy_key};
+use crate::bound::{Distinct, FromItem, Select, Source};
+use crate::plan::{Reg, SortKey};
+use catalog::{IndexKey, Table};
+use expressions::expr::Expr;
+
+/// The user of the order of FROM's rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum User {
+    Nobody,
+    OrderBy,
+    Distinct,
+    /// GROUP BY, and whether the groups then come as ORDER BY wants them.
+    Groups {
+        sorts: bool,
+    },
+}
+
+/// The order that FROM's rows should have.
+pub(super) struct Order {
+    pub(super) user: User,
+    pub(super) keys: Vec<SortKey>,
+    share: Share,
+    /// Estimated groups, if there is a grouping over columns.
+    pub(super) groups: Option<f64>,
+}
+
+impl Order {
+    pub(super) fn wanted(&self) -> Wanted<'_> {
+        let otherwise = match self.user {
+            User::Groups { .. } => Otherwise::Hash,
+            _ => Otherwise::Sort,
+        };
+        Wanted { order: &self.keys, share: self.share, otherwise, ordered: false }
+    }
+}
+
+impl Planner<'_, '_> {
+    /// The order that a SELECT wants.
+    pub(super) fn order_for(&self, select: &Select, top: &Top) -> Order {
+        let none = Order { user: User::Nobody, keys: Vec::new(), share: Share::All, groups: None };
+        let is_one =
+            select.from.is_none() && !select.grouped && select.windows.is_empty() && select.sets.is_empty();
+        let Some(from) = &select.from else {
+            return if is_one { Order { user: User::OrderBy, ..none } } else { none };
+        };
+        let is_plain = select.windows.is_empty() && select.sets.is_empty() && top.locks.is_empty();
+        let keys = || top.order.iter().map(copy_key).collect();
+        match &select.distinct {
+            _ if select.grouped => self.order_for_groups(select, from, top).unwrap_or(none),
+            Distinct::No if select.windows.is_empty() && select.sets.is_empty() => {
+                Order { user: User::OrderBy, keys: keys(), share: self.share(top), groups: None }
+            }
+            Distinct::All(columns) | Distinct::On(columns) if is_plain && !top.order.is_empty() => {
+                let values = self.values(from, columns.iter()).unwrap_or(f64::INFINITY);
+                let share = fraction(self.share(top), values);
+                Order { user: User::Distinct, keys: keys(), share, groups: None }
+            }
+            _ => none,
+        }
+    }
+
+    fn order_for_groups(&self, select: &Select, from: &FromItem, top: &Top) -> Option<Order> {
+        let links: Vec<Reg> = select.sublinks.iter().map(|link| link.output).collect();
+        let is_column = |(expr, _): &(Expr, Reg)| matches!(expr, Expr::Column { register, .. } if !links.contains(register));
+        if select.groups.is_empty() || !select.grouped_sets.is_empty() || !select.groups.iter().all(is_column)
+        {
+            return None;
+        }
+        let groups = self.values(from, select.groups.iter().map(|(expr, _)| expr));
+        let (mut keys, mut rest): (Vec<SortKey>, Vec<Expr>) =
+            (Vec::new(), select.groups.iter().map(|(expr, _)| expr.clone()).collect());
+        let of_group = |key: &SortKey| match &key.expr {
+            Expr::Column { register, .. } => {
+                select.groups.iter().find(|(_, group)| group == register).map(|(expr, _)| expr)
+            }
+            _ => None,
+        };
+        let mut sorts = true;
+        for key in &top.order {
+            let Some(Expr::Column { register, type_ }) = of_group(key) else {
+                // After all groups' keys, no two rows are left to order.
+                sorts = rest.is_empty();
+                break;
+            };
+            let is_it =
+                |expr: &mut Expr| matches!(expr, Expr::Column { register: other, .. } if other == register);
+            if rest.extract_if(.., is_it).count() > 0 {
+                let expr = Expr::Column { register: *register, type_: *type_ };
+                keys.push(SortKey { expr, descending: key.descending, nulls_first: key.nulls_first });
+            }
+        }
+        let is_whole =
+            select.windows.is_empty() && select.sets.is_empty() && matches!(select.distinct, Distinct::No);
+        let share = match sorts && is_whole && top.locks.is_empty() {
+            true if select.having.is_empty() => fraction(self.share(top), groups.unwrap_or(f64::INFINITY)),
+            true if top.limit.is_some() => Share::Some,
+            _ => Share::All,
+        };
+        self.complete(from, &mut keys, rest);
+        Some(Order { user: User::Groups { sorts: sorts && is_whole }, keys, share, groups })
+    }
+
+    /// Adds the other keys of an order, as they come in a key of their table if it has one.
+    fn complete(&self, from: &FromItem, keys: &mut Vec<SortKey>, rest: Vec<Expr>) {
+        let fitting =
+            rest.first().and_then(|first| self.table_of_column(from, first)).and_then(|(columns, table)| {
+                let column = |expr: &Expr| match expr {
+                    Expr::Column { register, .. } => {
+                        columns.iter().position(|column| *column == Some(*register))
+                    }
+                    _ => None,
+                };
+                let (count, done) = (keys.len(), keys.len() + rest.len());
+                let own = std::iter::once(table.row_keys().collect());
+                let mut candidates = own.chain((0..table.indexes.len()).map(|index| table.entry_keys(index)));
+                candidates.find_map(|index: Vec<IndexKey>| {
+                    let index = index.get(..done)?;
+                    let begins = index
+                        .iter()
+                        .zip(keys.iter())
+                        .all(|(key, wanted)| column(&wanted.expr) == Some(key.column as usize));
+                    let found = index[count..].iter().map(|key| {
+                        let expr = rest.iter().find(|expr| column(expr) == Some(key.column as usize))?;
+                        Some(SortKey {
+                            expr: expr.clone(),
+                            descending: key.descending,
+                            nulls_first: key.nulls_first,
+                        })
+                    });
+                    let found: Option<Vec<SortKey>> = found.collect();
+                    found.filter(|_| begins)
+                })
+            });
+        let as_written =
+            || rest.iter().map(|expr| SortKey { expr: expr.clone(), descending: false, nulls_first: false });
+        keys.extend(fitting.unwrap_or_else(|| as_written().collect()));
+    }
+
+    /// The table of FROM whose column an expression is, and the registers of its columns.
+    fn table_of_column<'q>(&self, from: &'q FromItem, expr: &Expr) -> Option<(&[Option<Reg>], &'q Table)> {
+        let register = super::classes::column_of(expr)?;
+        match from {
+            FromItem::Join { left, right, .. } => {
+                self.table_of_column(left, expr).or_else(|| self.table_of_column(right, expr))
+            }
+            FromItem::Source(source, Source::Table(table)) => {
+                let columns = &self.binder.sources[*source].columns;
+                columns.contains(&Some(register)).then_some((columns.as_slice(), &**table))
+            }
+            FromItem::Source(..) => None,
+        }
+    }
+
+    /// Estimated combinations of values of columns of FROM.
+    fn values<'e>(&self, from: &FromItem, columns: impl Iterator<Item = &'e Expr>) -> Option<f64> {
+        let mut product = 1.0;
+        for expr in columns {
+            let (columns, table) = self.table_of_column(from, expr)?;
+            let register = super::classes::column_of(expr)?;
+            let column = columns.iter().position(|column| *column == Some(register))?;
+            product *= self.distinct_in(table, column as u32)?;
+        }
+        Some(product)
+    }
+}
+
+/// The fraction of the rows that has the wanted share of so many groups.
+fn fraction(share: Share, groups: f64) -> Share {
+    match share {
+        Share::Rows(first) if groups.is_finite() => Share::Fraction((first / groups.max(1.0)).min(1.0)),
+        Share::Rows(_) => Share::Some,
+        share => share,
+    }
+}

@@ -1,0 +1,427 @@
+//! The order of joins and the method of each.
+//!
+//! Up to 12 sides, dynamic programming over the sets of sides finds the cheapest tree. It tries each
+//! split of a set into two connected sets (DPsub of Moerkotte and Neumann, "Analysis of Two Existing
+//! and One New Dynamic Programming Algorithm"). Beside the cheapest tree of a set, it keeps the
+//! cheapest one in the wanted order. More sides, and sides that no condition connects, are joined
+//! greedily: always the two parts whose join has the fewest rows.
+//!
+//! What must hold:
+//!
+//! 1. A side that depends on others is joined by itself, to a set that has all of them.
+//! 2. A join that may be endless on one side only reads that side first. The other is kept.
+//! 3. The search has safe points of work, so it ends at its budget.
+
+use super::cost;
+use super::graph::{Graph, Set, members};
+use super::part::{Otherwise, Share};
+use crate::request::Methods;
+use runtime::hash::HashMap;
+use values::error::SqlError;
+
+/// The most sides of an exhaustive search.
+const MOST_SEARCHED: usize = 12;
+/// Work of pricing a join, in ns, and of looking at a split.
+const PRICING: usize = 500;
+const LOOKING: usize = 4;
+
+/// The estimated work for the first row and for all rows, and their number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Price {
+    pub(super) start: f64,
+    pub(super) cost: f64,
+    pub(super) rows: f64,
+}
+
+impl Price {
+    /// The price of a side that is not there.
+    pub(super) const NONE: Price = Price { start: 0.0, cost: 0.0, rows: 1.0 };
+}
+
+/// Prices of single sides.
+pub(super) trait Prices {
+    /// All rows of a side under its own conditions.
+    fn alone(&mut self, side: usize) -> Price;
+    /// The same in the wanted order, if a path gives that.
+    fn in_order(&mut self, side: usize) -> Option<Price>;
+    /// The rows of a side for one row of others, under these clauses.
+    fn run(&mut self, side: usize, clauses: &[usize]) -> Price;
+    /// The same in the wanted order, if a path gives that.
+    fn run_in_order(&mut self, side: usize, clauses: &[usize]) -> Option<Price>;
+    /// Whether an attached side's condition has a key for hashing.
+    fn has_key(&self, side: usize) -> bool;
+}
+
+/// The method of a join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    /// The right side runs for each left row.
+    Loop,
+    /// The right side is hashed.
+    Hash,
+}
+
+/// An order of joins.
+#[derive(Debug)]
+pub(super) enum Tree {
+    /// One side, and whether its path has to give the wanted order.
+    Side(usize, bool),
+    Join(Box<Join>),
+}
+
+#[derive(Debug)]
+pub(super) struct Join {
+    pub(super) left: Tree,
+    pub(super) right: Tree,
+    pub(super) method: Method,
+    pub(super) rows: f64,
+    pub(super) cost: f64,
+}
+
+/// One way to join a set.
+#[derive(Clone, Copy)]
+struct Way {
+    start: f64,
+    cost: f64,
+    /// The parts and the method. `None` for one side.
+    split: Option<(Set, Set, Method)>,
+    begins: Begins,
+}
+
+/// The order in which a way begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Begins {
+    /// Any.
+    Unordered,
+    /// With the left part's best in the wanted order, or with the side's.
+    Left,
+    /// With the right side's, for the one row of the left part.
+    Right,
+}
+
+impl Way {
+    /// The cost of reading a share of the rows.
+    fn of_share(&self, share: f64) -> f64 {
+        self.start + (self.cost - self.start) * share
+    }
+}
+
+/// A set of sides that can be joined.
+struct Part {
+    rows: f64,
+    single: bool,
+    best: Way,
+    /// The best in the wanted order.
+    ordered: Option<Way>,
+}
+
+/// The order and the share of the rows that a query wants, and the methods it may use.
+#[derive(Clone, Copy)]
+pub(super) struct Goal {
+    pub(super) has_order: bool,
+    pub(super) share: Share,
+    pub(super) otherwise: Otherwise,
+    pub(super) methods: Methods,
+}
+
+impl Goal {
+    fn is_nothing(self) -> bool {
+        !self.has_order && self.share == Share::All
+    }
+}
+
+struct Search<'g> {
+    graph: &'g Graph,
+    prices: &'g mut dyn Prices,
+    goal: Goal,
+    /// The fraction of all rows that the query reads.
+    share: f64,
+    parts: HashMap<Set, Part>,
+    rows: HashMap<Set, f64>,
+    runs: HashMap<(usize, Vec<usize>), Price>,
+    /// Prices of attached sides.
+    alone: Vec<Option<Price>>,
+    /// Whether a loop may read several sides again and again.
+    crosses: bool,
+}
+
+/// The cheapest order.
+pub(super) fn cheapest(graph: &Graph, prices: &mut dyn Prices, goal: Goal) -> Result<Tree, SqlError> {
+    let share = goal.share.of(graph.rows(graph.all()));
+    let alone = vec![None; graph.nodes.len()];
+    let (parts, rows, runs) = (HashMap::default(), HashMap::default(), HashMap::default());
+    let mut search = Search { graph, prices, goal, share, parts, rows, runs, alone, crosses: false };
+    search.start();
+    if graph.nodes.len() <= MOST_SEARCHED {
+        search.search()?;
+    }
+    if !search.parts.contains_key(&graph.all()) {
+        search.join_greedily()?;
+    }
+    search.chosen()
+}
+
+impl Search<'_> {
+    /// The parts of one side.
+    fn start(&mut self) {
+        for (side, node) in self.graph.nodes.iter().enumerate() {
+            if node.is_dependent() {
+                continue;
+            }
+            let way =
+                |price: Price, begins| Way { start: price.start, cost: price.cost, split: None, begins };
+            let best = way(self.prices.alone(side), Begins::Unordered);
+            let ordered = match self.goal {
+                goal if goal.is_nothing() => None,
+                Goal { has_order: false, .. } => Some(Way { begins: Begins::Left, ..best }),
+                _ => self.prices.in_order(side).map(|price| way(price, Begins::Left)),
+            };
+            self.parts.insert(1 << side, Part { rows: node.rows, single: node.single, best, ordered });
+        }
+    }
+
+    /// Searches all orders without cross products.
+    fn search(&mut self) -> Result<(), SqlError> {
+        let all = self.graph.all();
+        for set in 1..=all {
+            // The first of equal ways is kept. It begins with the sides written first.
+            let mut right = set & (set - 1);
+            values::work::tick(LOOKING << set.count_ones())?;
+            while right != 0 {
+                let left = set & !right;
+                let is_there = self.parts.contains_key(&left)
+                    && (self.parts.contains_key(&right) || self.is_dependent(right));
+                if is_there && self.graph.is_connected(left, right) {
+                    values::work::tick(PRICING + LOOKING * self.graph.above.len())?;
+                    self.join(left, right);
+                }
+                right = (right - 1) & set;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a set is one side that depends on others.
+    fn is_dependent(&self, set: Set) -> bool {
+        set.count_ones() == 1 && self.graph.nodes[set.trailing_zeros() as usize].is_dependent()
+    }
+
+    /// Joins the parts that the search left, and those of more sides than it takes.
+    fn join_greedily(&mut self) -> Result<(), SqlError> {
+        self.crosses = true;
+        let mut found: Vec<Set> = self.parts.keys().copied().collect();
+        found.sort_unstable_by_key(|set| (std::cmp::Reverse(set.count_ones()), *set));
+        let mut parts: Vec<Set> = Vec::new();
+        for set in found {
+            if parts.iter().all(|other| other & set == 0) {
+                parts.push(set);
+            }
+        }
+        let joined: Set = parts.iter().fold(0, |all, set| all | set);
+        parts.extend(members(self.graph.all() & !joined).map(|side| 1 << side));
+        while parts.len() > 1 {
+            let Some((left, right)) = self.smallest(&parts)? else {
+                return Err(SqlError::internal("sources that wait for each other"));
+            };
+            self.join(left, right);
+            self.join(right, left);
+            parts.retain(|part| *part != left && *part != right);
+            parts.push(left | right);
+        }
+        Ok(())
+    }
+
+    /// The two parts whose join has the fewest rows, of those that a condition connects if there
+    /// are any.
+    fn smallest(&mut self, parts: &[Set]) -> Result<Option<(Set, Set)>, SqlError> {
+        let mut best: Option<((bool, f64), (Set, Set))> = None;
+        for (at, &one) in parts.iter().enumerate() {
+            values::work::tick(LOOKING * parts.len())?;
+            for &other in &parts[..at] {
+                if !self.may_join(one, other) && !self.may_join(other, one) {
+                    continue;
+                }
+                let rank = (!self.graph.is_connected(one, other), self.rows_of(one | other)?);
+                if best.as_ref().is_none_or(|(least, _)| rank < *least) {
+                    best = Some((rank, (other, one)));
+                }
+            }
+        }
+        Ok(best.map(|(_, pair)| pair))
+    }
+
+    fn rows_of(&mut self, set: Set) -> Result<f64, SqlError> {
+        if let Some(rows) = self.rows.get(&set) {
+            return Ok(*rows);
+        }
+        values::work::tick(PRICING + LOOKING * self.graph.above.len())?;
+        let rows = self.graph.rows(set);
+        self.rows.insert(set, rows);
+        Ok(rows)
+    }
+
+    /// Whether a set may be the right side of a join with another.
+    fn may_join(&self, left: Set, right: Set) -> bool {
+        let needs = if self.is_dependent(right) {
+            self.graph.nodes[right.trailing_zeros() as usize].needs
+        } else if self.parts.contains_key(&right) {
+            0
+        } else {
+            return false;
+        };
+        // An attached side without end is not kept: the other one is.
+        let endless = |set: Set| {
+            members(set).map(|side| &self.graph.nodes[side]).any(|node| node.endless && !node.attached)
+        };
+        self.parts.contains_key(&left) && needs & !left == 0 && (endless(left) || !endless(right))
+    }
+
+    /// Prices the joins of two sets.
+    fn join(&mut self, left: Set, right: Set) {
+        if !self.may_join(left, right) {
+            return;
+        }
+        let set = left | right;
+        let rows = match self.parts.get(&set) {
+            Some(part) => part.rows,
+            None => self.graph.rows(set),
+        };
+        let looped = self.run(left, right);
+        let hashed = self.hashed(left, right);
+        let in_order = self.run_in_order(left, right);
+        let Some(part) = self.parts.get(&left) else { return };
+        let single = part.single && self.is_single(right);
+        // The number of left rows is a guess, unless there is one at most.
+        let outer = if part.single { part.rows } else { part.rows.max(cost::GUESSED) };
+        let methods = self.goal.methods;
+        let with = |way: Way, begins, start: f64, cost: f64, method| Way {
+            start: way.start + start,
+            cost: way.cost + cost + rows * cost::ROW,
+            split: Some((left, right, method)),
+            begins,
+        };
+        let mut ways = Vec::with_capacity(5);
+        let begins = [(Some(part.best), Begins::Unordered), (part.ordered, Begins::Left)];
+        for (way, begins) in begins.into_iter().filter_map(|(way, begins)| Some((way?, begins))) {
+            ways.extend(looped.map(|run| {
+                let cost = cost::of_method(methods.nested_loop, outer * run.cost);
+                with(way, begins, run.start, cost, Method::Loop)
+            }));
+            ways.extend(hashed.map(|right| {
+                let start = cost::of_method(methods.hash_join, right.cost + right.rows * cost::HASH_BUILD);
+                with(way, begins, start, start + part.rows * cost::HASH_PROBE, Method::Hash)
+            }));
+        }
+        ways.extend(in_order.map(|run| {
+            let cost = cost::of_method(methods.nested_loop, run.cost);
+            with(part.best, Begins::Right, run.start, cost, Method::Loop)
+        }));
+        for way in ways {
+            self.keep(set, rows, single, way);
+        }
+    }
+
+    /// The price of the right set for each row of the left one.
+    fn run(&mut self, left: Set, right: Set) -> Option<Price> {
+        if right.count_ones() > 1 {
+            let part = self.parts.get(&right)?;
+            let way = part.best;
+            return self.crosses.then_some(Price { start: way.start, cost: way.cost, rows: part.rows });
+        }
+        let side = right.trailing_zeros() as usize;
+        if self.graph.nodes[side].endless && self.hashed(left, right).is_some() {
+            return None;
+        }
+        let clauses = self.graph.joining(left, side);
+        let key = (side, clauses);
+        if let Some(price) = self.runs.get(&key) {
+            return Some(*price);
+        }
+        let price = self.prices.run(side, &key.1);
+        self.runs.insert(key, price);
+        Some(price)
+    }
+
+    /// The price of the right side in the wanted order for the one row of the left set.
+    fn run_in_order(&mut self, left: Set, right: Set) -> Option<Price> {
+        let side = right.trailing_zeros() as usize;
+        let is_one = right.count_ones() == 1 && !self.graph.nodes[side].attached;
+        let left_part = self.parts.get(&left)?;
+        if !self.goal.has_order || !is_one || !left_part.single {
+            return None;
+        }
+        let clauses = self.graph.joining(left, side);
+        self.prices.run_in_order(side, &clauses)
+    }
+
+    /// The price of the right set for a hash of it, if one can be made.
+    fn hashed(&mut self, left: Set, right: Set) -> Option<Price> {
+        let side = right.trailing_zeros() as usize;
+        if self.is_dependent(right) {
+            let node = &self.graph.nodes[side];
+            if !node.attached || !self.prices.has_key(side) {
+                return None;
+            }
+            let price = match self.alone[side] {
+                Some(price) => price,
+                None => self.prices.alone(side),
+            };
+            self.alone[side] = Some(price);
+            return Some(price);
+        }
+        let part = self.parts.get(&right)?;
+        self.graph.has_key(left, right).then_some(Price {
+            start: part.best.start,
+            cost: part.best.cost,
+            rows: part.rows,
+        })
+    }
+
+    fn is_single(&self, set: Set) -> bool {
+        members(set).all(|side| self.graph.nodes[side].single)
+    }
+
+    /// Keeps a way if it is the best of its kind.
+    fn keep(&mut self, set: Set, rows: f64, single: bool, way: Way) {
+        let is_wanted = !self.goal.is_nothing() && (way.begins != Begins::Unordered || !self.goal.has_order);
+        let share = self.share;
+        let part = self.parts.entry(set).or_insert(Part { rows, single, best: way, ordered: None });
+        if way.cost < part.best.cost {
+            part.best = way;
+        }
+        let least = part.ordered.map_or(f64::INFINITY, |best| best.of_share(share));
+        if is_wanted && way.of_share(share) < least {
+            part.ordered = Some(way);
+        }
+    }
+
+    /// The best tree of all sides.
+    fn chosen(&self) -> Result<Tree, SqlError> {
+        let all = self.graph.all();
+        let part = self.parts.get(&all).ok_or_else(|| SqlError::internal("sources that nothing joins"))?;
+        let sort = match self.goal.has_order {
+            true => self.goal.otherwise.work(part.rows, self.goal.share, self.goal.methods),
+            false => 0.0,
+        };
+        let in_order = part.ordered.is_some_and(|way| way.of_share(self.share) <= part.best.cost + sort);
+        self.tree(all, in_order)
+    }
+
+    fn tree(&self, set: Set, in_order: bool) -> Result<Tree, SqlError> {
+        let missing = || SqlError::internal("a join without a plan");
+        if set.count_ones() == 1 && !self.parts.contains_key(&set) {
+            return Ok(Tree::Side(set.trailing_zeros() as usize, false));
+        }
+        let part = self.parts.get(&set).ok_or_else(missing)?;
+        let way = if in_order { part.ordered.ok_or_else(missing)? } else { part.best };
+        let Some((left, right, method)) = way.split else {
+            return Ok(Tree::Side(set.trailing_zeros() as usize, in_order && self.goal.has_order));
+        };
+        let left = self.tree(left, way.begins == Begins::Left)?;
+        let right = match way.begins {
+            Begins::Right => Tree::Side(right.trailing_zeros() as usize, true),
+            Begins::Unordered | Begins::Left => self.tree(right, false)?,
+        };
+        Ok(Tree::Join(Box::new(Join { left, right, method, rows: part.rows, cost: way.cost })))
+    }
+}
