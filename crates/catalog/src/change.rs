@@ -162,9 +162,11 @@ impl std::fmt::Display for DecodeError {
 impl std::error::Error for DecodeError {}
 
 /// The version of the stored form. It is the first byte.
-const STORED_VERSION: u8 = 6;
-/// The version before. Only its statistics differ.
-const FORMER_VERSION: u8 = 5;
+const STORED_VERSION: u8 = 7;
+/// The version before. Its tables end before their missing values.
+const WITHOUT_MISSING_VALUES: u8 = 6;
+/// The version before that. Its statistics differ too.
+const OTHER_STATISTICS: u8 = 5;
 /// The number of [`StoredObject::Statistics`] in the stored form.
 const STATISTICS: u32 = 3;
 
@@ -183,15 +185,18 @@ impl StoredObject {
     /// # Errors
     /// The bytes have another version or are damaged.
     pub fn decode(bytes: &[u8]) -> Result<StoredObject, DecodeError> {
-        match bytes.split_first() {
-            Some((&STORED_VERSION, rest)) => postcard::from_bytes(rest).map_err(|_| DecodeError::Malformed),
-            Some((&FORMER_VERSION, rest)) => match postcard::take_from_bytes::<(u32, u32)>(rest) {
+        let Some((version, rest)) = bytes.split_first() else { return Err(DecodeError::Malformed) };
+        let read = match *version {
+            STORED_VERSION => postcard::from_bytes(rest),
+            // A 0 after the last byte stands for no missing values.
+            WITHOUT_MISSING_VALUES => postcard::from_bytes(&[rest, &[0]].concat()),
+            OTHER_STATISTICS => match postcard::take_from_bytes::<(u32, u32)>(rest) {
                 Ok(((STATISTICS, oid), _)) => Ok(StoredObject::NoStatistics(oid)),
-                _ => postcard::from_bytes(rest).map_err(|_| DecodeError::Malformed),
+                _ => postcard::from_bytes(&[rest, &[0]].concat()),
             },
-            Some((&version, _)) => Err(DecodeError::Version(version)),
-            None => Err(DecodeError::Malformed),
-        }
+            version => return Err(DecodeError::Version(version)),
+        };
+        read.map_err(|_| DecodeError::Malformed)
     }
 
     /// The object's key in the system tree: its kind and OID. The kind keeps a table's statistics

@@ -3,6 +3,8 @@
 //! What must hold: a definition is plain data, immutable once in a catalog, and serialisable for
 //! the system trees. Each has an OID, and no OID is used twice.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::counter::CounterPlace;
@@ -79,6 +81,10 @@ pub struct Table {
     pub checks: Vec<CheckConstraint>,
     /// Foreign keys to other tables.
     pub foreign_keys: Vec<ForeignKey>,
+    /// Missing values: by the column's position, the value that rows read which were written before
+    /// the column existed. Its bytes are those of [`values::row::encode_value`]. Such a row reads a
+    /// column without one as NULL.
+    pub missing: BTreeMap<u32, Box<[u8]>>,
     /// The layout of its rows, computed on first use: [`Table::shape`].
     #[serde(skip)]
     pub layout: Layout,
@@ -285,7 +291,8 @@ impl Table {
     pub fn shape(&self) -> &values::row::RowShape {
         self.layout.0.get_or_init(|| {
             let types: Vec<Type> = self.columns.iter().map(|column| column.type_).collect();
-            values::row::RowShape::new(&types)
+            let missing = self.missing.iter().map(|(column, bytes)| (*column as usize, bytes.clone()));
+            values::row::RowShape::new(&types).with_missing(missing)
         })
     }
 

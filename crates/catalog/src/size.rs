@@ -33,7 +33,9 @@ impl Table {
         let foreign = self.foreign_keys.iter().map(|key| (&key.name, 2 * key.columns.len()));
         let keys = keys.chain(indexes).chain(checks).chain(foreign);
         let keys = keys.map(|(name, columns)| KEY + 2 * name.len() + columns * KEY_COLUMN);
-        OBJECT + 2 * self.name.len() + columns.sum::<usize>() + keys.sum::<usize>()
+        // The layout of the rows holds a copy.
+        let missing = self.missing.values().map(|bytes| 2 * bytes.len());
+        OBJECT + 2 * self.name.len() + columns.sum::<usize>() + keys.sum::<usize>() + missing.sum::<usize>()
     }
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::*;
 use crate::ReferentialAction;
-use values::types::Type;
+use values::row::{RowView, encode, encode_value};
+use values::types::{Datum, Type};
 
 fn empty() -> Catalog {
     let database = DatabaseEntry { oid: 5, name: "postgres".into() };
@@ -37,6 +38,7 @@ fn table(oid: u32, name: &str) -> Table {
         indexes: Vec::new(),
         checks: Vec::new(),
         foreign_keys: Vec::new(),
+        missing: Default::default(),
         layout: Default::default(),
     }
 }
@@ -91,19 +93,58 @@ fn overlays_roll_back_to_marks() {
 
 #[test]
 fn stored_objects_round_trip() {
-    let object = StoredObject::Table(table(20_000, "one"));
+    let object = StoredObject::Table(table_with_missing_values());
     let bytes = object.encode();
-    assert_eq!(StoredObject::decode(&bytes).as_ref(), Ok(&object));
-    // The version before had the same form, but for statistics, which count as none.
-    let former = [&[5], &bytes[1..]].concat();
-    assert_eq!(StoredObject::decode(&former), Ok(object));
+    assert_eq!(StoredObject::decode(&bytes), Ok(object));
     let statistics = StoredObject::Statistics(20_000, TableStatistics { rows: 7.0, ..Default::default() });
-    let bytes = statistics.encode();
-    let former = [&[5], &bytes[1..]].concat();
-    assert_eq!(StoredObject::decode(&former), Ok(StoredObject::NoStatistics(20_000)));
-    assert_eq!(StoredObject::decode(&bytes), Ok(statistics));
-    let bytes = StoredObject::Table(table(20_000, "one")).encode();
+    assert_eq!(StoredObject::decode(&statistics.encode()), Ok(statistics));
     assert_eq!(StoredObject::decode(&[9, 1, 2]), Err(DecodeError::Version(9)));
     assert_eq!(StoredObject::decode(&bytes[..bytes.len() - 1]), Err(DecodeError::Malformed));
     assert_eq!(StoredObject::decode(&[]), Err(DecodeError::Malformed));
+}
+
+fn table_with_missing_values() -> Table {
+    let mut table = table(20_000, "one");
+    for (name, value) in [("b", Some(Datum::Text("old"))), ("c", None), ("d", Some(Datum::Text("")))] {
+        let at = table.columns.len() as u32;
+        let column = Column { name: name.into(), type_: Type::TEXT, ..table.columns[0].clone() };
+        table.columns.push(column);
+        let bytes = value.map(|value| encode_value(value, Type::TEXT).unwrap());
+        table.missing.extend(bytes.map(|bytes| (at, bytes)));
+    }
+    table
+}
+
+#[test]
+fn definitions_of_former_versions_are_read() {
+    let object = StoredObject::Table(table(20_000, "one"));
+    let bytes = object.encode();
+    // The last field of a table, its missing values, is new in version 7. A 0 says none.
+    let (last, former) = bytes[1..].split_last().unwrap();
+    assert_eq!(*last, 0);
+    for version in [5, 6] {
+        assert_eq!(StoredObject::decode(&[&[version], former].concat()).as_ref(), Ok(&object));
+        let damaged = [&[version], &former[..former.len() - 1]].concat();
+        assert_eq!(StoredObject::decode(&damaged), Err(DecodeError::Malformed));
+    }
+    let statistics = StoredObject::Statistics(20_000, TableStatistics { rows: 7.0, ..Default::default() });
+    let bytes = statistics.encode();
+    // Statistics of version 5 count as none.
+    let of_5 = [&[5], &bytes[1..]].concat();
+    assert_eq!(StoredObject::decode(&of_5), Ok(StoredObject::NoStatistics(20_000)));
+    assert_eq!(StoredObject::decode(&[&[6], &bytes[1..]].concat()), Ok(statistics));
+}
+
+#[test]
+fn rows_from_before_a_column_read_its_missing_value() {
+    let table = table_with_missing_values();
+    let mut row = Vec::new();
+    assert!(encode(&[Datum::Int4(1)], table.shape(), 100, &mut row).unwrap());
+    let view = RowView::new(&row, table.shape());
+    let found: Vec<_> = (0..4).map(|column| view.get(column).unwrap()).collect();
+    assert!(matches!(found[..], [Datum::Int4(1), Datum::Text("old"), Datum::Null, Datum::Text("")]));
+    // A copy may be changed, so it computes its layout anew.
+    let mut changed = table.clone();
+    changed.missing.remove(&1);
+    assert!(RowView::new(&row, changed.shape()).get(1).unwrap().is_null());
 }

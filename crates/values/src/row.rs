@@ -15,8 +15,8 @@
 //!
 //! What must hold:
 //!
-//! 1. A row may have fewer columns than its shape: the missing ones were added after the row was
-//!    written and read as NULL. So a shape only grows at its end.
+//! 1. A row may have fewer columns than its shape: the others were added after the row was written.
+//!    They read as their missing values, or as NULL. So a shape only grows at its end.
 //! 2. A column keeps its type for as long as rows of the shape exist. Another type needs new rows.
 //! 3. Bytes that no writer made are an error and no panic: the offline check reads damaged rows.
 
@@ -100,6 +100,8 @@ pub struct RowShape {
     columns: Box<[Column]>,
     /// Bytes of all fixed columns, and the number of variable ones.
     totals: (u32, u32),
+    /// The missing value of each column as stored bytes; empty if no column has one.
+    missing: Box<[Option<Box<[u8]>>]>,
 }
 
 impl RowShape {
@@ -116,7 +118,32 @@ impl RowShape {
                 Column { kind, before }
             })
             .collect();
-        RowShape { columns, totals: (fixed, variable) }
+        RowShape { columns, totals: (fixed, variable), missing: Box::default() }
+    }
+
+    /// The same shape with missing values. Each has the bytes that [`encode_value`] made.
+    #[must_use]
+    pub fn with_missing(self, missing: impl Iterator<Item = (usize, Box<[u8]>)>) -> RowShape {
+        let mut all = Vec::new();
+        for (column, bytes) in missing.filter(|(column, _)| *column < self.len()) {
+            all.resize_with(self.len(), || None);
+            all[column] = Some(bytes);
+        }
+        RowShape { missing: all.into(), ..self }
+    }
+
+    /// The value of a column in rows that were written before the column existed. NULL without a
+    /// missing value.
+    #[cold]
+    pub fn missing(&self, column: usize) -> Result<Datum<'_>, SqlError> {
+        let (Some(Some(bytes)), Some(column)) = (self.missing.get(column), self.columns.get(column)) else {
+            return Ok(Datum::Null);
+        };
+        let value = match column.kind.width() {
+            0 => column.value(bytes),
+            _ => read_fixed(column.kind, bytes),
+        };
+        value.ok_or_else(corrupt)
     }
 
     /// Number of columns.
@@ -253,6 +280,18 @@ pub fn encode(row: &[Datum<'_>], shape: &RowShape, room: usize, out: &mut Vec<u8
     Ok(out.len() - begin <= room)
 }
 
+/// The stored bytes of a value of a type, by themselves. Fails for NULL, which has none.
+pub fn encode_value(value: Datum<'_>, ty: Type) -> Result<Box<[u8]>, SqlError> {
+    let kind = Kind::of(ty);
+    let mut row = Vec::new();
+    encode(&[value], &RowShape::new(&[ty]), usize::MAX, &mut row)?;
+    let start = if kind.width() > 0 { HEADER } else { HEADER + 4 };
+    match row.get(start..) {
+        Some(bytes) if row[2] == 0 => Ok(bytes.into()),
+        _ => Err(mismatch()),
+    }
+}
+
 impl OutOfLinePointer {
     fn encode(self) -> [u8; POINTER] {
         let mut bytes = [0; POINTER];
@@ -325,11 +364,11 @@ impl<'a> RowView<'a> {
     }
 
     /// One column; [`Datum::OutOfLine`] when its value is out of line. A column added after the row
-    /// was written reads as NULL: the caller knows its default.
+    /// was written reads as its missing value, or as NULL.
     pub fn get(&self, column: usize) -> Result<Datum<'a>, SqlError> {
         let count = self.columns();
         if column >= count {
-            return Ok(Datum::Null);
+            return self.shape.missing(column);
         }
         let shape = self.shape.columns.get(column).ok_or_else(corrupt)?;
         self.locate(column, *shape, count).ok_or_else(corrupt)
@@ -439,6 +478,57 @@ mod tests {
             }
         }
         assert!(RowView::new(&[9, 0, 0, 1], &shape).get(4).is_err());
+    }
+
+    #[test]
+    fn a_short_row_reads_the_missing_values_of_later_columns() {
+        let uuid = [7; 16];
+        let interval = Interval { micros: -1, days: 2, months: 3 };
+        let columns = [
+            (Type::INT4, Datum::Int4(1)),
+            (Type::BOOL, Datum::Bool(true)),
+            (Type::TEXT, Datum::Text("héllo")),
+            (Type::new(oid::CHAR), Datum::Char(b'c')),
+            (Type::new(oid::INT2), Datum::Int2(-2)),
+            (Type::INT8, Datum::Int8(i64::MIN)),
+            (Type::FLOAT8, Datum::Float8(0.5)),
+            (Type::new(oid::UUID), Datum::Uuid(&uuid)),
+            (Type::new(oid::INTERVAL), Datum::Interval(interval)),
+            (Type::BYTEA, Datum::Bytea(&[])),
+            (Type::new(oid::BPCHAR), Datum::Padded("a  ")),
+        ];
+        let types: Vec<Type> = columns.iter().map(|(ty, _)| *ty).collect();
+        let shape = RowShape::new(&types);
+        // The first column has none, as have those of a table that was made with them.
+        let missing = columns.iter().enumerate().skip(1);
+        let shape =
+            shape.with_missing(missing.map(|(at, (ty, value))| (at, encode_value(*value, *ty).unwrap())));
+        let others: Vec<Datum<'_>> = columns.iter().map(|_| Datum::Null).collect();
+        for written in 0..=columns.len() {
+            let mut bytes = Vec::new();
+            assert!(encode(&others[..written], &shape, 500, &mut bytes).unwrap());
+            let view = RowView::new(&bytes, &shape);
+            for (at, (_, value)) in columns.iter().enumerate() {
+                let expected = if at < written || at == 0 { Datum::Null } else { *value };
+                let found = view.get(at).unwrap();
+                assert!(compare(found, expected).unwrap().is_eq(), "{found:?} {expected:?}");
+            }
+            assert!(view.get(columns.len()).unwrap().is_null());
+        }
+    }
+
+    #[test]
+    fn a_missing_value_must_fit_its_column() {
+        assert!(encode_value(Datum::Null, Type::INT4).is_err());
+        assert!(encode_value(Datum::Null, Type::TEXT).is_err());
+        assert!(encode_value(Datum::Int8(1), Type::INT4).is_err());
+        let pointer = OutOfLinePointer { number: 1, length: 5 };
+        assert!(encode_value(Datum::OutOfLine(pointer), Type::TEXT).is_err());
+        let damaged: [(Type, &[u8]); 2] = [(Type::INT4, &[1, 2]), (Type::TEXT, &[0xff])];
+        for (ty, bytes) in damaged {
+            let shape = RowShape::new(&[ty]).with_missing([(0, bytes.into()), (9, bytes.into())].into_iter());
+            assert!(RowView::new(&[0, 0, 0], &shape).get(0).is_err());
+        }
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub(super) static PG_CATALOG: &[Definition] = &[
         "attrelid:26 attname:19 atttypid:26 attlen:21 attnum:21 atttypmod:23 attndims:21 attbyval:16 \
          attalign:18 attstorage:18 attcompression:18 attnotnull:16 atthasdef:16 atthasmissing:16 \
          attidentity:18 attgenerated:18 attisdropped:16 attislocal:16 attinhcount:21 attcollation:26 \
-         attstattarget:21 attacl:1009 attoptions:1009 attfdwoptions:1009 attmissingval:25",
+         attstattarget:21 attacl:1009 attoptions:1009 attfdwoptions:1009 attmissingval:1009",
     ),
     table(
         "pg_type",

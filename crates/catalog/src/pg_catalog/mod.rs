@@ -77,6 +77,7 @@ fn relation(schema: u32, definition: &definitions::Definition) -> Table {
         indexes: Vec::new(),
         checks: Vec::new(),
         foreign_keys: Vec::new(),
+        missing: Default::default(),
         layout: super::Layout::default(),
     }
 }

@@ -8,6 +8,7 @@ use super::engine;
 use super::indexes::indexes_of;
 use super::{Result, Rows, System, array, int2, letter, oid, text, vector, views, yes};
 use crate::{Identity, ReferentialAction};
+use values::environment::NoSession;
 use values::types::{Type, TypeKind, Value, oid as types, registry};
 
 /// OIDs of access methods and other built-in objects.
@@ -206,7 +207,6 @@ fn attribute(relation: u32, name: &str, number: usize, type_: Type) -> Vec<(&'st
         ("attalign", letter(align(type_.oid))),
         ("attstorage", letter(storage(type_.oid))),
         ("attcompression", letter(0)),
-        ("atthasmissing", yes(false)),
         ("attgenerated", letter(0)),
         ("attislocal", yes(true)),
         ("attinhcount", int2(0)),
@@ -233,6 +233,7 @@ fn attributes(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
             ));
             row.push(("attidentity", letter(identity)));
             row.push(("attisdropped", yes(column.dropped)));
+            row.extend(missing_value(table, position)?);
             rows.add(row)?;
         }
         for index in indexes_of(table) {
@@ -243,11 +244,26 @@ fn attributes(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {
                 row.push(("atthasdef", yes(false)));
                 row.push(("attidentity", letter(0)));
                 row.push(("attisdropped", yes(false)));
+                row.push(("atthasmissing", yes(false)));
                 rows.add(row)?;
             }
         }
     }
     Ok(())
+}
+
+/// The value of rows written before the column existed. `attmissingval` is an array of it, whose
+/// type is text[] here and anyarray in PostgreSQL.
+fn missing_value(table: &Table, column: usize) -> Result<Vec<(&'static str, Value)>> {
+    let value = table.shape().missing(column)?;
+    let mut row = vec![("atthasmissing", yes(!value.is_null()))];
+    if !value.is_null() {
+        let mut written = Vec::new();
+        values::text::write(value, table.columns[column].type_, &NoSession::default(), &mut written)?;
+        let written = String::from_utf8_lossy(&written);
+        row.push(("attmissingval", array(types::TEXT, std::iter::once(text(written)))));
+    }
+    Ok(row)
 }
 
 fn defaults(catalog: &Catalog, rows: &mut Rows<'_>) -> Result<()> {

@@ -63,6 +63,7 @@ fn catalog() -> Catalog {
             on_update: ReferentialAction::NoAction,
             valid: true,
         }],
+        missing: Default::default(),
         layout: crate::Layout::default(),
     };
     let base = Catalog::new(database.clone(), Arc::from([database]), Arc::from([role]));

@@ -570,6 +570,7 @@ fn draft_table(name: &str, columns: &[ColumnDefinition]) -> Arc<Table> {
         indexes: Vec::new(),
         checks: Vec::new(),
         foreign_keys: Vec::new(),
+        missing: Default::default(),
         layout: catalog::Layout::default(),
     })
 }

@@ -31,6 +31,7 @@ fn table(oid: u32, name: &str, columns: &[(&str, Type)], key: &[u32]) -> Table {
         indexes: Vec::new(),
         checks: Vec::new(),
         foreign_keys: Vec::new(),
+        missing: Default::default(),
         layout: Layout::default(),
     };
     if !key.is_empty() {

@@ -193,6 +193,7 @@ fn make_table(
         indexes: Vec::new(),
         checks: Vec::new(),
         foreign_keys: Vec::new(),
+        missing: Default::default(),
         layout: Default::default(),
     };
     session.make_out_of_line_tree(&mut table)?;
