@@ -169,12 +169,16 @@ fn disturb(shared: &Shared<'_>) {
             number += 1;
             let name = random.below(1_000_000_000);
             let done = match number % 4 {
-                0 => connection.batch_execute(&format!(
-                    "create index i{name} on lists (k, v); drop index i{name}"
-                )),
-                1 => connection.batch_execute(&format!(
-                    "alter table lists add column c{name} int default 7; alter table lists drop column c{name}"
-                )),
+                0 => connection
+                    .batch_execute(&format!("create index i{name} on lists (k, v); drop index i{name}")),
+                1 => {
+                    // A volatile default rewrites the rows; another one does not.
+                    let default = if number % 8 == 1 { "random()" } else { "7" };
+                    connection.batch_execute(&format!(
+                        "alter table lists add column c{name} float8 default {default}; \
+                         alter table lists drop column c{name}"
+                    ))
+                }
                 2 => load(&mut connection),
                 // One by one: VACUUM runs in no transaction.
                 _ => ["vacuum lists", "vacuum registers", "analyze lists"]

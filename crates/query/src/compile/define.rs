@@ -205,6 +205,7 @@ impl Binder<'_> {
             },
             not_null: serial.is_some() || definition.is_not_null,
             default: None,
+            volatile_default: false,
             sequence: serial.map(|type_| OwnedSequence {
                 name: None,
                 options: SequenceOptions { type_: Some(type_), ..SequenceOptions::default() },
@@ -255,7 +256,7 @@ impl Binder<'_> {
     ) -> Result<Option<ConstraintDefinition>, SqlError> {
         match ConstrType::try_from(constraint.contype) {
             Ok(ConstrType::ConstrNotnull) => column.not_null = true,
-            Ok(ConstrType::ConstrDefault) => column.default = self.default_text(constraint, column)?,
+            Ok(ConstrType::ConstrDefault) => self.column_default(constraint, column)?,
             Ok(ConstrType::ConstrIdentity) => {
                 let mut owned = self.identity(constraint)?;
                 owned.options.type_ = owned.options.type_.or(Some(column.type_));
@@ -360,6 +361,7 @@ impl Binder<'_> {
             type_: Type::UNKNOWN,
             not_null: false,
             default: None,
+            volatile_default: false,
             sequence: None,
         });
         let table = CreateTable {

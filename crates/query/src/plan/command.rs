@@ -396,6 +396,8 @@ pub struct ColumnDefinition {
     pub not_null: bool,
     /// DEFAULT as SQL text that the binder has checked.
     pub default: Option<String>,
+    /// Whether DEFAULT calls a volatile function, so that each row has a value of its own.
+    pub volatile_default: bool,
     /// The sequence that SERIAL or GENERATED AS IDENTITY creates, named table_column_seq.
     pub sequence: Option<OwnedSequence>,
 }

@@ -15,6 +15,7 @@ mod hot_path;
 mod integrity;
 mod leftovers;
 mod load;
+mod missing_values;
 mod model;
 mod more;
 mod schemas;

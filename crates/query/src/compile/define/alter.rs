@@ -174,7 +174,8 @@ impl Binder<'_> {
         }
         let position = self.named_column(&table, name, -1)?;
         let type_ = table.columns[position].type_;
-        self.default_expression(expression, name, type_).map(Some).map_err(without_position)
+        let default = self.default_expression(expression, name, type_).map_err(without_position)?;
+        Ok(Some(default.0))
     }
 
     /// A column's new type, and the expression that converts its values.

@@ -16,28 +16,33 @@ use crate::parse::rewrite::{numbered_relations, relation_constants};
 use crate::plan::ColumnDefinition;
 use catalog::Relation;
 use catalog::stored;
+use expressions::function::Volatility;
 use values::error::{SqlError, SqlState};
 use values::types::{Type, oid};
 
 impl Binder<'_> {
-    /// The text of a DEFAULT, after binding it to the column once.
-    pub(super) fn default_text(
+    /// Gives a column its DEFAULT.
+    pub(super) fn column_default(
         &mut self,
         constraint: &Constraint,
-        column: &ColumnDefinition,
-    ) -> Result<Option<String>, SqlError> {
-        let Some(expression) = constraint.raw_expr.as_deref() else { return Ok(None) };
-        self.default_expression(expression, &column.name, column.type_).map(Some)
+        column: &mut ColumnDefinition,
+    ) -> Result<(), SqlError> {
+        let Some(expression) = constraint.raw_expr.as_deref() else { return Ok(()) };
+        let (text, volatility) = self.default_expression(expression, &column.name, column.type_)?;
+        column.default = Some(text);
+        column.volatile_default = volatility == Volatility::Volatile;
+        Ok(())
     }
 
+    /// The text of a DEFAULT, after binding it to the column once, and its volatility.
     pub(super) fn default_expression(
         &mut self,
         expression: &Node,
         name: &str,
         type_: Type,
-    ) -> Result<String, SqlError> {
+    ) -> Result<(String, Volatility), SqlError> {
         let draft = draft_column(name, type_, false);
-        self.scoped(|binder| {
+        let bound = self.scoped(|binder| {
             binder.in_clause(Clause::Default, |binder| {
                 let value = binder.expr(expression)?;
                 binder.assigned(value, &draft, -1)
@@ -45,10 +50,11 @@ impl Binder<'_> {
         })?;
         // A bare constant gets the column's type.
         let is_constant = matches!(expression.node, Some(NodeEnum::AConst(_)));
-        match type_.oid == oid::REGCLASS && is_constant {
-            true => self.kept_text(&cast_to_regclass(expression)),
-            false => self.kept_text(expression),
-        }
+        let text = match type_.oid == oid::REGCLASS && is_constant {
+            true => self.kept_text(&cast_to_regclass(expression))?,
+            false => self.kept_text(expression)?,
+        };
+        Ok((text, bound.volatility()))
     }
 
     /// The text of an expression. Relations that its constants name are written as OIDs and locked.

@@ -24,14 +24,14 @@ use txn::TableLock;
 use super::super::Session;
 use super::columns::{self, no_column};
 use super::dependents::{self, Object};
-use super::rewrite::{count, rewrite};
-use super::{constraint, exists, identity, kept, owner, retype, sequence, skipping};
+use super::rewrite::rewrite;
+use super::{added, constraint, exists, identity, kept, owner, retype, sequence, skipping};
 use catalog::system_columns;
-use catalog::{Change, PG_CATALOG, Relation, Sequence, Table, TreeAddress};
+use catalog::{Change, PG_CATALOG, Relation, Sequence, Table};
 use execution::client::Client;
 use query::plan::{AlterAction, ConstraintKind, QualifiedName};
 use values::error::{SqlError, SqlState};
-use values::identifier::{qualified, quoted};
+use values::identifier::quoted;
 
 /// ALTER TABLE, ALTER INDEX and the forms of ALTER SEQUENCE that tables have too. `tag` says which
 /// one the statement is.
@@ -175,7 +175,7 @@ fn act(
             }
             columns::check_column_name(&column.name)?;
             columns::check_column_type(&column.name, column.type_)?;
-            add_column(session, table, column)
+            added::column(session, table, column)
         }
         AlterAction::DropColumn { name, if_exists, cascade } => {
             drop_named_column(session, table, name, (*if_exists, *cascade), client)
@@ -260,33 +260,6 @@ fn rename_column(session: &Session, table: &mut Table, from: &str, to: &str) -> 
     }
 }
 
-fn add_column(
-    session: &mut Session,
-    table: &mut Table,
-    definition: &query::plan::ColumnDefinition,
-) -> Result<(), SqlError> {
-    let old = table.clone();
-    let at = table.columns.len();
-    columns::at_most_columns(at + 1)?;
-    table.columns.push(columns::column(definition));
-    if let Some(owned) = &definition.sequence {
-        let oid = session.shared.new_oid();
-        sequence::own(session, table, at, (oid, owned))?;
-        // The rows' numbers come from the new sequence, so statements must see it.
-        session.refresh_catalog();
-    }
-    if let Some(default) = &mut table.columns[at].default {
-        kept::number_relations(session, default)?;
-    }
-    let value = match &table.columns[at].default {
-        Some(default) => format!("({default})"),
-        None if definition.not_null => "NULL".to_owned(),
-        None if table.out_of_line == TreeAddress::NONE => return session.make_out_of_line_tree(table),
-        None => return Ok(()),
-    };
-    rewrite(session, &old, table, Some((at, value)))
-}
-
 fn drop_column(
     session: &mut Session,
     table: &mut Table,
@@ -331,6 +304,7 @@ fn drop_column(
     column.default = None;
     column.identity = None;
     column.name = format!("........pg.dropped.{}........", at + 1);
+    table.missing.remove(&position);
     Ok(())
 }
 
@@ -384,19 +358,7 @@ fn set_not_null(
         return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
     }
     if not_null {
-        let schema = session.environment.catalog.schema_name(table.schema);
-        let query = format!(
-            "SELECT 1 FROM {} WHERE {} IS NULL LIMIT 1",
-            qualified(schema, &table.name),
-            quoted(column)
-        );
-        if count(session, &[table], &query)? > 0 {
-            let message = format!("column \"{column}\" of relation \"{}\" contains null values", table.name);
-            let schema = session.environment.catalog.schema_name(table.schema);
-            return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message)
-                .with_table(schema, &table.name)
-                .with_column(column));
-        }
+        added::refuse_rows(session, table, column, &format!("WHERE {} IS NULL", quoted(column)))?;
     }
     table.columns[at].not_null = not_null;
     Ok(())

@@ -109,6 +109,7 @@ pub(in super::super) fn table_as(
             type_: column.type_,
             not_null: false,
             default: None,
+            volatile_default: false,
             sequence: None,
         })
         .collect();

@@ -8,6 +8,7 @@
 //! 2. Rows are rewritten by filling new trees from a query over the old ones. So a failure leaves
 //!    the old trees as they were.
 
+mod added;
 mod alter;
 mod columns;
 mod constraint;

@@ -1,4 +1,5 @@
-//! Moves the rows of a table whose definition changes into new trees, and counts rows by a query.
+//! Moves the rows of a table whose definition changes into new trees, and runs queries for a
+//! command.
 //!
 //! What must hold:
 //!
@@ -6,8 +7,8 @@
 //! 2. Rows go into new trees, and the old ones are dropped with the transaction. So a rollback
 //!    finds the old rows untouched.
 //! 3. Rows that move as they are keep their pointers, and the table keeps the tree of its
-//!    out-of-line values. Rows that change get a new such tree, because their values are written
-//!    again.
+//!    out-of-line values and its missing values. Rows that change get a new such tree, because
+//!    their values are written again. They have all columns, so no missing value is left.
 //! 4. The walk sees the newest rows, or the command fails: a row that it misses would be lost.
 //! 5. Foreign keys are not checked. Moving a row changes no value that a key names; a retyped
 //!    column has its keys checked by the caller.
@@ -15,10 +16,11 @@
 use super::super::Session;
 use catalog::{Table, TreeAddress};
 use execution::{Executor, Flow};
-use query::plan::Body;
+use query::plan::{Body, Plan, Statement};
 use query::request::{Assigned, Request};
 use values::error::SqlError;
 use values::identifier::{qualified, quoted};
+use values::types::Datum;
 
 /// Moves all rows of `old` into new trees of `table`, the same table with another definition.
 /// Columns keep their values, except that `changed` gives one of them by an expression over the old
@@ -31,8 +33,10 @@ pub(super) fn rewrite(
 ) -> Result<(), SqlError> {
     session.discard_tree(old.tree)?;
     table.tree = session.make_tree()?;
-    // Rows that move as they are keep their pointers, and so the table its values.
+    // Rows that move as they are keep their pointers, and so the table its values. They may still
+    // have fewer columns than the table.
     if changed.is_some() {
+        table.missing.clear();
         if old.out_of_line != TreeAddress::NONE {
             session.discard_tree(old.out_of_line)?;
         }
@@ -72,25 +76,32 @@ pub(super) fn rewrite(
 /// The number of rows that a query over locked tables gives.
 pub(super) fn count(session: &mut Session, tables: &[&Table], text: &str) -> Result<u64, SqlError> {
     tables.iter().try_for_each(|table| session.see_rows_of(table))?;
-    let planned = session.compile(&Request::plain(text))?;
+    let mut count = 0;
+    rows(session, &Request::plain(text), &mut |_| {
+        count += 1;
+        Ok(())
+    })?;
+    Ok(count)
+}
+
+/// Runs a query. Each row's output columns go to `row`.
+pub(super) fn rows(
+    session: &mut Session,
+    request: &Request<'_>,
+    row: &mut dyn FnMut(&[Datum<'_>]) -> Result<(), SqlError>,
+) -> Result<(), SqlError> {
+    let planned = session.compile(request)?;
     let Some(compiled) = &planned.compiled else { return Err(SqlError::internal("an empty query")) };
     let statement = &compiled.statement;
     let Body::Query { root, .. } = &statement.body else { return Err(SqlError::internal("no query")) };
-    session.executing(|cx: &mut Executor<'_>| {
-        let mut rows = 0;
-        count_rows(cx, root, statement, &mut rows)?;
-        Ok(rows)
-    })
+    session.executing(|cx: &mut Executor<'_>| run(cx, root, statement, row))
 }
 
-fn count_rows<'s>(
+fn run<'s>(
     cx: &mut Executor<'s>,
-    root: &'s query::plan::Plan,
-    statement: &'s query::plan::Statement,
-    rows: &mut u64,
+    root: &'s Plan,
+    statement: &'s Statement,
+    row: &mut dyn FnMut(&[Datum<'_>]) -> Result<(), SqlError>,
 ) -> Result<(), SqlError> {
-    cx.query(root, statement.registers, &statement.output, &mut |_| {
-        *rows += 1;
-        Ok(Flow::More)
-    })
+    cx.query(root, statement.registers, &statement.output, &mut |values| row(values).map(|()| Flow::More))
 }
