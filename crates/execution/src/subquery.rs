@@ -38,6 +38,8 @@ enum Known<'b> {
         null: bool,
         any: bool,
     },
+    /// The keys of the rows that may match, without those that have a NULL.
+    Matches(Box<KeySet<'b>>),
     /// The rows of another comparison.
     Rows(Rows),
 }
@@ -73,6 +75,7 @@ impl<'s> Subquery<'s> {
                     Known::Nothing => Datum::Null,
                     Known::Value(value) => value.copy_in(&arena.bump)?,
                     Known::Keys { keys, null, any } => self.look_up(cx, keys, (*null, *any), file, arena)?,
+                    Known::Matches(keys) => self.is_among(cx, keys, file, arena)?,
                     Known::Rows(rows) => self.compare_kept(cx, rows, file)?,
                 };
                 file[self.output as usize] = value;
@@ -122,6 +125,8 @@ impl<'s> Subquery<'s> {
                 })?;
                 Ok(result.unwrap_or(Datum::Null))
             }
+            // Nothing computes matches row by row.
+            SubqueryKind::Matches { .. } => Ok(Datum::Null),
             SubqueryKind::Exists => {
                 let mut found = false;
                 run(cx, self.subquery, file, arena, &mut |_, _, _| {
@@ -170,6 +175,9 @@ impl<'s> Subquery<'s> {
         arena: &'x Arena<'s>,
         memory: &'b Arena<'s>,
     ) -> Result<Known<'b>, SqlError> {
+        if let SubqueryKind::Matches { pairs } = self.kind {
+            return self.keys_of(cx, pairs, file, arena, memory);
+        }
         let SubqueryKind::Quantified { hash, .. } = self.kind else {
             return Ok(Known::Value(self.compute(cx, file, arena)?.copy_in(&memory.bump)?));
         };
@@ -199,6 +207,43 @@ impl<'s> Subquery<'s> {
         })?;
         keys.finish(cx)?;
         Ok(Known::Keys { keys: keys.into(), null, any })
+    }
+
+    /// Keeps the keys of all rows.
+    fn keys_of<'x, 'b>(
+        &self,
+        cx: &mut Executor<'s>,
+        pairs: &'s [(Expr, Expr)],
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+        memory: &'b Arena<'s>,
+    ) -> Result<Known<'b>, SqlError> {
+        let mut keys = KeySet::new(cx);
+        let mut key = Vec::new();
+        run(cx, self.subquery, file, arena, &mut |cx, file, arena| {
+            if whole_key(cx, pairs.iter().map(|(_, right)| right), file, arena, &mut key)? {
+                keys.insert(cx, &key, memory)?;
+            }
+            Ok(Flow::More)
+        })?;
+        keys.finish(cx)?;
+        Ok(Known::Matches(keys.into()))
+    }
+
+    /// Whether the outer row's key is among the kept ones.
+    fn is_among<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        keys: &mut KeySet<'_>,
+        file: &File<'x>,
+        arena: &'x Arena<'s>,
+    ) -> Result<Datum<'x>, SqlError> {
+        let SubqueryKind::Matches { pairs } = self.kind else { return Ok(Datum::Null) };
+        let mut key = cx.take_bytes();
+        let known = whole_key(cx, pairs.iter().map(|(left, _)| left), file, arena, &mut key)?;
+        let found = known && keys.contains(&key)?;
+        cx.give_bytes(key);
+        Ok(Datum::Bool(found))
     }
 
     /// `= ANY` against kept keys.
@@ -267,6 +312,25 @@ fn key_of<'s, 'x>(
     let value = cx.eval(part, file, arena)?;
     encode_key(value, key)?;
     Ok(!value.is_null())
+}
+
+/// The bytes of a key of several parts; false when one of them is NULL.
+fn whole_key<'s, 'x>(
+    cx: &mut Executor<'s>,
+    parts: impl Iterator<Item = &'s Expr>,
+    file: &File<'x>,
+    arena: &'x Arena<'s>,
+    key: &mut Vec<u8>,
+) -> Result<bool, SqlError> {
+    key.clear();
+    for part in parts {
+        let value = cx.eval(part, file, arena)?;
+        if value.is_null() {
+            return Ok(false);
+        }
+        encode_key(value, key)?;
+    }
+    Ok(true)
 }
 
 /// ANY and ALL in three-valued logic.

@@ -137,6 +137,21 @@ select k, count(*) from none group by k order by k limit 2;
 select id, k, count(*) from a group by id, k order by id offset 38;
 select a.id, b.id from a join b on b.a_id = a.id order by a.id, b.id limit 4;
 select a.id, b.id from a join b on b.a_id = a.id where b.k = 3 order by a.id desc limit 3;
+select b.w, count(*) from a join b on b.a_id = a.id where a.id = 3 group by b.w order by b.w;
+select b.w, b.id from a join b on b.a_id = a.id where a.id = 3 order by b.w, b.id;
+select b.w, count(*) from a, b where a.id = 3 and b.k = 4 group by b.w order by b.w;
+select b.w, c.t from a join b on b.k = a.k join c on c.b_id = b.id where a.id = 4 order by c.t limit 5;
+select a.v, b.w from a join b on b.a_id = a.id where a.id = 3 order by a.v, b.w, b.id;
+select a.id, b.id from a left join b on b.a_id = a.id where a.id = 3 order by b.w desc, b.id;
+-- EXISTS that is no join.
+select count(*) from a where k = 1 or exists (select 1 from b where b.k = a.k and b.w > 6);
+select count(*) from a where k = 1 or not exists (select 1 from b where b.k = a.k and b.w > 6);
+select count(*) from a where k = 1 or exists (select 1 from b where b.k = a.k and b.w = a.id % 3);
+select id, exists (select 1 from b where b.k = a.k), not exists (select 1 from b where a.k = b.k and b.w = 100) from a where id < 9 order by id;
+select id, case when k > 1 then exists (select 1 from b where b.k = a.k) end from a where id < 9 order by id;
+select count(*) from a where exists (select 1 from b where b.k = a.k and b.w > a.id) is true or id = 1;
+select count(*) from a where (exists (select 1 from none where none.k = a.k)) is not null;
+select (select bool_or(exists (select 1 from b where b.k = a.k and b.a_id = x.id)) from a) from a x where id < 6 order by x.id;
 -- Methods that are off.
 set enable_hashjoin = off;
 select count(*), sum(a.id + b.id) from a join b on b.k = a.k;

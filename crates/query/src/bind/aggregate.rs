@@ -365,7 +365,10 @@ impl Check<'_> {
                 let sides = hash.iter_mut().flatten().map(|(left, _)| left);
                 std::iter::once(comparison).chain(sides).try_for_each(|expr| self.rewrite(expr))
             }
-            SubqueryKind::Scalar { .. } | SubqueryKind::Array { .. } | SubqueryKind::Exists => Ok(()),
+            SubqueryKind::Scalar { .. }
+            | SubqueryKind::Array { .. }
+            | SubqueryKind::Exists
+            | SubqueryKind::Matches { .. } => Ok(()),
         };
         self.links[link].kind = kind;
         result?;

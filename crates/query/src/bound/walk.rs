@@ -73,6 +73,12 @@ pub(crate) fn sublink(link: &mut Sublink, visit: &mut dyn FnMut(Part<'_>)) {
     match &mut link.kind {
         SubqueryKind::Scalar { value } | SubqueryKind::Array { value, .. } => visit(Part::Expr(value)),
         SubqueryKind::Exists => {}
+        SubqueryKind::Matches { pairs } => {
+            for (left, right) in pairs {
+                visit(Part::Expr(left));
+                visit(Part::Expr(right));
+            }
+        }
         SubqueryKind::Quantified { comparison, hash, .. } => {
             visit(Part::Expr(comparison));
             for (left, right) in hash.iter_mut().flatten() {

@@ -71,7 +71,11 @@ fn collect(
         }
         Plan::Subquery { kind, output, .. } => {
             *subqueries += 1;
-            let exists = if matches!(kind, SubqueryKind::Exists) { "EXISTS" } else { "" };
+            let exists = if matches!(kind, SubqueryKind::Exists | SubqueryKind::Matches { .. }) {
+                "EXISTS"
+            } else {
+                ""
+            };
             names.insert(*output, format!("{exists}(SubPlan {subqueries})"));
         }
         Plan::SetOperation { first, output, .. } => {

@@ -376,6 +376,12 @@ pub enum SubqueryKind {
     },
     /// Whether it has a row.
     Exists,
+    /// Whether an uncorrelated subquery has a row whose values equal those of the outer row: true or
+    /// false, never NULL. Its rows are hashed.
+    Matches {
+        /// (outer side, subquery side) of each equality.
+        pairs: Vec<(Expr, Expr)>,
+    },
     /// `x op ANY (subquery)` (and IN), or `op ALL`, with three-valued logic.
     Quantified {
         /// The comparison, over the outer row's and the subquery's registers.

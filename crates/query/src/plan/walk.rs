@@ -324,6 +324,12 @@ pub(crate) fn kind_exprs<'p>(kind: &'p SubqueryKind, visit: &mut dyn FnMut(&'p E
     match kind {
         SubqueryKind::Scalar { value } | SubqueryKind::Array { value, .. } => visit(value),
         SubqueryKind::Exists => {}
+        SubqueryKind::Matches { pairs } => {
+            for (left, right) in pairs {
+                visit(left);
+                visit(right);
+            }
+        }
         SubqueryKind::Quantified { comparison, hash, .. } => {
             visit(comparison);
             for (left, right) in hash.iter().flatten() {
@@ -338,6 +344,12 @@ fn kind_exprs_mut(kind: &mut SubqueryKind, visit: &mut dyn FnMut(&mut Expr)) {
     match kind {
         SubqueryKind::Scalar { value } | SubqueryKind::Array { value, .. } => visit(value),
         SubqueryKind::Exists => {}
+        SubqueryKind::Matches { pairs } => {
+            for (left, right) in pairs {
+                visit(left);
+                visit(right);
+            }
+        }
         SubqueryKind::Quantified { comparison, hash, .. } => {
             visit(comparison);
             for (left, right) in hash.iter_mut().flatten() {

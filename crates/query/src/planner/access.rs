@@ -128,8 +128,12 @@ impl<'s> Search<'s> {
         self.cheapest(|path| Some(total(path))).unwrap_or_else(|| Access::whole(self.rows))
     }
 
-    /// The cheapest path in the wanted order.
+    /// The cheapest path in the wanted order, which then holds for joined rows, too. One row is in
+    /// any order, but the rows joined with it are so only if they have no other column of it.
     pub(super) fn best_in_order(&self) -> Option<Access<'s>> {
+        if !self.order.iter().all(|key| self.own_column(&key.expr).is_some()) {
+            return None;
+        }
         self.cheapest(|path| path.ordered.then_some(path.cost))
     }
 

@@ -11,13 +11,14 @@ use super::Planner;
 use super::cost;
 use super::gather::Gathered;
 use super::graph::{Clause, Graph, MOST_SIDES, Node, Set, members};
-use super::leaf::LeafPrices;
+use super::leaf::{LeafPrices, after_test};
+use super::nested_loop::nested_loop;
 use super::order::{self, Goal, Join, Method, Tree};
 use super::part::{Leaf, Part, Semi, Side, Wanted};
-use super::pushdown::is_open;
+use super::pushdown::{is_open, push_down};
 use super::single::at_most_one;
 use super::written::written;
-use crate::bound::FromItem;
+use crate::bound::{FromItem, Query};
 use crate::plan::{JoinKind, Plan, Reg};
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
@@ -31,6 +32,8 @@ use values::types::Value;
 const SOME_VALUES: f64 = 200.0;
 /// The least fraction of the rows that an anti join keeps, as far as estimates go.
 const LEAST_KEPT: f64 = 0.01;
+/// Beyond this depth of queries, a subquery is planned once.
+const MOST_NESTED: usize = 4;
 /// Work of looking at a condition, in ns.
 const LOOKING: usize = 100;
 
@@ -39,6 +42,8 @@ struct Building<'j> {
     graph: Graph,
     /// The sources that are not joined yet.
     leaves: Vec<Option<Leaf>>,
+    /// The subqueries among them that are planned, for loops that run them with conditions inside.
+    queries: Vec<Option<Box<Query>>>,
     /// How attached sides join the others.
     kinds: Vec<JoinKind>,
     /// The conditions of each side alone, or of the join that attaches it.
@@ -113,19 +118,13 @@ impl Planner<'_, '_> {
             }
             _ => self.joined(sides, conditions, &available, wanted)?,
         };
-        let part = match first {
-            Some(first) => {
-                let plan = nested_loop(JoinKind::Inner, first.plan, part.plan, None);
-                Part { plan, cost: first.cost + part.cost, ..part }
-            }
-            None => part,
-        };
+        let part = after_test(first, part);
         let part = self.projected(part, computed)?;
         self.filtered(part, above)
     }
 
     /// Conditions that read no row are tested once, before the first source is read.
-    fn tested_once(
+    pub(super) fn tested_once(
         &mut self,
         first: Option<Part>,
         conditions: &mut Vec<Expr>,
@@ -187,7 +186,7 @@ impl Planner<'_, '_> {
             clauses.push(self.clause(condition, &owner));
         }
         self.share_subqueries(&mut clauses);
-        let (mut nodes, mut leaves) = (Vec::new(), Vec::new());
+        let (mut nodes, mut leaves, mut queries) = (Vec::new(), Vec::new(), Vec::new());
         let (mut kinds, mut own) = (Vec::new(), Vec::new());
         for (number, Side { leaf, writes, needs, join }) in sides.into_iter().enumerate() {
             let needs = needs.iter().filter_map(|register| owner.get(register));
@@ -206,8 +205,10 @@ impl Planner<'_, '_> {
                         own.map(|clause| clause.condition).collect()
                     }
                 };
+                queries.push(self.kept_query(&leaf, &inside));
                 Leaf::Planned(Box::new(self.leaf(leaf, inside, outside, Wanted::default())?))
             } else {
+                queries.push(None);
                 leaf
             };
             let endless = matches!(&leaf, Leaf::Planned(part) if self.may_be_endless(&part.plan));
@@ -218,7 +219,7 @@ impl Planner<'_, '_> {
             own.push(on);
         }
         let graph = Graph { nodes, clauses, classes: Vec::new(), neighbours: Vec::new(), above: Vec::new() };
-        let mut join = Building { graph, leaves, kinds, own, used: Vec::new(), outside, wanted };
+        let mut join = Building { graph, leaves, queries, kinds, own, used: Vec::new(), outside, wanted };
         self.estimate_join(&mut join, &owner);
         Ok(join)
     }
@@ -235,6 +236,32 @@ impl Planner<'_, '_> {
             Leaf::Full(_) => true,
             Leaf::Table(..) | Leaf::Planned(_) | Leaf::Joined(_) => false,
         }
+    }
+
+    /// A copy of a subquery under its own conditions, if others may move into it.
+    fn kept_query(&self, leaf: &Leaf, inside: &[Expr]) -> Option<Box<Query>> {
+        let Leaf::Query(query) = leaf else { return None };
+        if self.nesting > MOST_NESTED || inside.iter().any(|condition| self.reads_pending(condition)) {
+            return None;
+        }
+        let (query, rest) = push_down((**query).clone(), inside.to_vec());
+        rest.is_empty().then(|| Box::new(query))
+    }
+
+    /// The source of a side for a loop under these conditions.
+    fn leaf_of_loop(
+        &self,
+        side: usize,
+        conditions: &[Expr],
+        available: &Registers,
+        join: &mut Building<'_>,
+    ) -> Result<Leaf, SqlError> {
+        let leaf = join.leaf(side)?;
+        let Some(query) = join.queries[side].take() else { return Ok(leaf) };
+        let query = Leaf::Query(query);
+        let whole = self.estimate(&leaf, conditions, available).cost;
+        let inside = self.estimate(&query, conditions, available).cost;
+        Ok(if inside < whole { query } else { leaf })
     }
 
     fn clause(&self, condition: Expr, owner: &HashMap<Reg, usize>) -> Clause {
@@ -324,14 +351,22 @@ impl Planner<'_, '_> {
 
     /// The cheapest order of a join.
     fn ordered(&self, join: &mut Building<'_>) -> Result<Tree, SqlError> {
-        let Building { graph, leaves, own, outside, wanted, .. } = join;
+        let Building { graph, leaves, queries, own, outside, wanted, .. } = join;
         let keyed: Vec<bool> =
             (0..graph.nodes.len()).map(|side| self.is_keyed(side, graph, leaves, own)).collect();
         let methods = self.context().methods;
         let Wanted { order, share, otherwise, .. } = *wanted;
         let goal = Goal { has_order: !order.is_empty(), share, otherwise, methods };
-        let mut prices =
-            LeafPrices { planner: self, leaves, graph, own, outside, wanted: *wanted, keyed: &keyed };
+        let mut prices = LeafPrices {
+            planner: self,
+            leaves,
+            queries,
+            graph,
+            own,
+            outside,
+            wanted: *wanted,
+            keyed: &keyed,
+        };
         order::cheapest(graph, &mut prices, goal)
     }
 
@@ -398,7 +433,7 @@ impl Planner<'_, '_> {
         }
         let mut available = join.writes(left_set);
         available.extend(join.outside);
-        let leaf = join.leaf(side)?;
+        let leaf = self.leaf_of_loop(side, &conditions, &available, join)?;
         let right = self.leaf(leaf, conditions, &available, join.wants(ordered))?;
         let right = Part { ordered: right.ordered && ordered, ..right };
         Ok(looped_parts(JoinKind::Inner, left, right))
@@ -440,11 +475,12 @@ impl Planner<'_, '_> {
         method: Method,
         join: &mut Building<'_>,
     ) -> Result<Part, SqlError> {
-        let (leaf, on) = (join.leaf(side)?, std::mem::take(&mut join.own[side]));
+        let on = std::mem::take(&mut join.own[side]);
         let (left_writes, right_writes) = (join.writes(left_set), join.writes(1 << side));
         if method == Method::Loop {
             // The right side runs for each left row, so it can check the whole condition itself.
             let available: Registers = left_writes.union(join.outside).copied().collect();
+            let leaf = self.leaf_of_loop(side, &on, &available, join)?;
             let right = self.leaf(leaf, on, &available, Wanted::default())?;
             let right = Part { ordered: false, ..right };
             return Ok(looped_parts(join.kinds[side], left, right));
@@ -452,6 +488,7 @@ impl Planner<'_, '_> {
         let keys = self.hash_keys(&on, &left_writes, &right_writes);
         let (own, rest): (Vec<Expr>, Vec<Expr>) =
             on.into_iter().partition(|condition| self.required(condition).is_disjoint(&left_writes));
+        let leaf = join.leaf(side)?;
         let right = self.leaf(leaf, own, join.outside, Wanted::default())?;
         let rest = rest.into_iter().filter(|expr| !self.is_key(expr, &left_writes, &right_writes)).collect();
         self.hash_join(join.kinds[side], left, right, keys, rest)
@@ -550,32 +587,6 @@ fn uncast(expr: &Expr) -> &Expr {
 fn has_one_type(left: &Expr, right: &Expr) -> bool {
     left.type_().oid == right.type_().oid
         || expressions::functions::unify("JOIN", vec![left.clone(), right.clone()]).is_ok()
-}
-
-/// A nested loop. A later step fills in the registers to set to NULL.
-pub(super) fn nested_loop(kind: JoinKind, left: Plan, right: Plan, condition: Option<Expr>) -> Plan {
-    if kind == JoinKind::Inner && condition.is_none() {
-        match (left, right) {
-            (Plan::OneRow, right) => return right,
-            (left, Plan::OneRow) => return left,
-            (left, right) => {
-                return Plan::NestedLoop {
-                    kind,
-                    left: Box::new(left),
-                    right: Box::new(right),
-                    condition: None,
-                    right_registers: Vec::new(),
-                };
-            }
-        }
-    }
-    Plan::NestedLoop {
-        kind,
-        left: Box::new(left),
-        right: Box::new(right),
-        condition,
-        right_registers: Vec::new(),
-    }
 }
 
 fn key_pair(condition: &Expr, left: &Registers, right: &Registers) -> Option<(Expr, Expr)> {

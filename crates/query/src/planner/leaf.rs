@@ -7,13 +7,14 @@ use std::sync::Arc;
 use super::Planner;
 use super::cost;
 use super::graph::Graph;
+use super::nested_loop::nested_loop;
 use super::order::{Price, Prices};
 use super::part::{Leaf, Part, Wanted};
 use super::pushdown::{is_open, push_down};
 use super::search::Search;
 use super::single::at_most_one;
 use crate::bound::{FromItem, Query, QueryBody, Source, SourceId};
-use crate::plan::{ColumnRead, Plan, Reg, Scan};
+use crate::plan::{ColumnRead, JoinKind, Plan, Reg, Scan};
 use crate::registers::Registers;
 use expressions::expr::Expr;
 use values::error::SqlError;
@@ -71,7 +72,12 @@ impl Planner<'_, '_> {
         wanted: Wanted<'_>,
     ) -> Result<Part, SqlError> {
         match leaf {
-            Leaf::Table(source, table) => self.scan(source, table, conditions, available, wanted),
+            Leaf::Table(source, table) => {
+                let mut conditions = conditions;
+                let once = self.tested_once(None, &mut conditions, &Registers::default())?;
+                let part = self.scan(source, table, conditions, available, wanted)?;
+                Ok(after_test(once, part))
+            }
             Leaf::Planned(part) => self.filtered(*part, conditions),
             Leaf::Query(query) => {
                 // Conditions on a subquery's result stay here, where the subquery is computed.
@@ -245,6 +251,13 @@ impl Planner<'_, '_> {
     }
 }
 
+/// A part that is read if the conditions tested before it hold.
+pub(super) fn after_test(first: Option<Part>, part: Part) -> Part {
+    let Some(first) = first else { return part };
+    let plan = nested_loop(JoinKind::Inner, first.plan, part.plan, None);
+    Part { plan, cost: first.cost + part.cost, ..part }
+}
+
 /// Visits the sources of an item of FROM.
 fn sources<'q>(item: &'q FromItem, visit: &mut dyn FnMut(SourceId, &'q Source)) {
     match item {
@@ -260,6 +273,8 @@ fn sources<'q>(item: &'q FromItem, visit: &mut dyn FnMut(SourceId, &'q Source)) 
 pub(super) struct LeafPrices<'j, 'b, 'a> {
     pub(super) planner: &'j Planner<'b, 'a>,
     pub(super) leaves: &'j [Option<Leaf>],
+    /// Subqueries that are planned, for loops that run them with conditions inside.
+    pub(super) queries: &'j [Option<Box<Query>>],
     pub(super) graph: &'j Graph,
     /// The conditions of each side alone, or of the left join whose nullable side it is.
     pub(super) own: &'j [Vec<Expr>],
@@ -320,7 +335,10 @@ impl Prices for LeafPrices<'_, '_, '_> {
     fn run(&mut self, side: usize, clauses: &[usize]) -> Price {
         let Some(leaf) = &self.leaves[side] else { return Price::NONE };
         let (conditions, available) = self.running(side, clauses);
-        Self::price(&self.planner.estimate(leaf, &conditions, &available), leaf)
+        let price = Self::price(&self.planner.estimate(leaf, &conditions, &available), leaf);
+        let Some(query) = &self.queries[side] else { return price };
+        let inside = self.planner.estimate_query(query, &conditions, &available);
+        if inside.cost < price.cost { Price { start: 0.0, cost: inside.cost, ..price } } else { price }
     }
 
     fn run_in_order(&mut self, side: usize, clauses: &[usize]) -> Option<Price> {

@@ -21,7 +21,9 @@ mod join;
 mod keep;
 mod key_value;
 mod leaf;
+mod matches;
 mod modify;
+mod nested_loop;
 mod order;
 mod part;
 mod pending;
@@ -67,6 +69,8 @@ struct Planner<'b, 'a> {
     pub(super) common: common::Known,
     /// The choices of access paths that depend on parameters.
     pub(super) choices: RefCell<Vec<Choice>>,
+    /// The depth of the query being planned.
+    nesting: usize,
 }
 
 impl<'b, 'a> Planner<'b, 'a> {
@@ -76,6 +80,7 @@ impl<'b, 'a> Planner<'b, 'a> {
             pending: BTreeMap::new(),
             common: common::Known::default(),
             choices: RefCell::default(),
+            nesting: 0,
         }
     }
 

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Planner;
 use super::cost;
 use super::guard;
+use super::matches::Hashed;
 use super::part::{Leaf, Part, Side};
 use crate::bound::Sublink;
 use crate::plan::{Guard, Plan, Reg, SubqueryKind};
@@ -19,6 +20,9 @@ use expressions::expr::Expr;
 use expressions::functions;
 use values::error::SqlError;
 
+/// Beyond this depth of queries, EXISTS has one plan.
+const MOST_NESTED: usize = 4;
+
 /// A planned subquery of an expression that no node computes yet.
 pub(super) struct Pending {
     plan: Plan,
@@ -26,6 +30,8 @@ pub(super) struct Pending {
     rows: f64,
     cost: f64,
     pub(super) kind: SubqueryKind,
+    /// For EXISTS, the plan by a hash.
+    hashed: Option<Hashed>,
     /// Registers of surrounding queries that its plan reads.
     outer: Registers,
     /// Further registers that turning its rows into the result reads: the operand of IN.
@@ -45,6 +51,18 @@ impl Pending {
     fn is_correlated(&self) -> bool {
         !self.outer.is_empty()
     }
+
+    /// Takes the plan by a hash if that is cheaper for so many rows.
+    fn choose(&mut self, rows: f64) {
+        let Some(Hashed { part, pairs }) = self.hashed.take() else { return };
+        let by_hash = part.cost + part.rows * cost::HASH_BUILD + rows * cost::HASH_PROBE;
+        if self.is_correlated() && by_hash < rows.max(cost::GUESSED) * self.cost {
+            self.plan = part.plan;
+            self.kind = SubqueryKind::Matches { pairs };
+            self.cost = by_hash;
+            self.outer = Registers::default();
+        }
+    }
 }
 
 impl Planner<'_, '_> {
@@ -57,13 +75,26 @@ impl Planner<'_, '_> {
         let outer = std::mem::take(&mut self.pending);
         let mut planned = BTreeMap::new();
         for link in sublinks {
+            let hashed = match link.kind {
+                SubqueryKind::Exists if self.nesting <= MOST_NESTED => self.hashed_exists(&link.query)?,
+                _ => None,
+            };
             let Part { plan, rows, cost, .. } = self.query(link.query, around)?;
             let (outer, own) = (free(&plan), written(&plan));
             let mut operands = Registers::default();
             registers::kind_reads(&link.kind, &mut operands);
             operands.retain(|register| !own.contains(register));
-            let pending =
-                Pending { plan, rows, cost, kind: link.kind, outer, operands, shared: false, guard: None };
+            let pending = Pending {
+                plan,
+                rows,
+                cost,
+                kind: link.kind,
+                hashed,
+                outer,
+                operands,
+                shared: false,
+                guard: None,
+            };
             planned.insert(link.output, pending);
         }
         let within: Registers = planned.values().flat_map(|pending| &pending.outer).copied().collect();
@@ -119,7 +150,7 @@ impl Planner<'_, '_> {
     }
 
     pub(super) fn attach(&mut self, mut part: Part, register: Reg) -> Part {
-        let Some(pending) = self.pending.remove(&register) else { return part };
+        let Some(mut pending) = self.pending.remove(&register) else { return part };
         let mut needs: Vec<Reg> = pending.needs().collect();
         if let Some(guard) = &pending.guard {
             let flags = guard.flags.iter().map(|(expr, _)| expr);
@@ -129,6 +160,7 @@ impl Planner<'_, '_> {
         for needed in needs {
             part = self.attach(part, needed);
         }
+        pending.choose(part.rows);
         let correlated = pending.is_correlated();
         part.plan = Plan::Subquery {
             input: Box::new(part.plan),

@@ -8,8 +8,8 @@ use super::common;
 use super::cost;
 use super::cost::SOME_ROWS;
 use super::grouping::{Order, User};
-use super::join::nested_loop;
 use super::keep::free;
+use super::nested_loop::nested_loop;
 use super::part::{Leaf, Part, Share};
 use super::sets::Sets;
 use super::single::at_most_one;
@@ -50,6 +50,13 @@ impl Planner<'_, '_> {
 
     /// Plans a query. `outside`: registers of the surrounding queries.
     pub(super) fn query(&mut self, query: Query, outside: &Registers) -> Result<Part, SqlError> {
+        self.nesting += 1;
+        let part = self.nested_query(query, outside);
+        self.nesting -= 1;
+        part
+    }
+
+    fn nested_query(&mut self, query: Query, outside: &Registers) -> Result<Part, SqlError> {
         values::work::tick(PLANNING)?;
         let Query { tables, body, order, limit, offset, limit_sublinks, ties, locks, .. } = query;
         let tables = self.common_tables(tables, outside)?;

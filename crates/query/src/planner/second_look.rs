@@ -16,8 +16,8 @@
 
 use super::Planner;
 use super::from::join_conditions;
-use super::join::nested_loop;
 use super::keep::free;
+use super::nested_loop::nested_loop;
 use super::part::Part;
 use super::stale::Stale;
 use crate::bound::reads;

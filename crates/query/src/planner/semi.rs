@@ -120,7 +120,7 @@ fn result_of(condition: &Expr) -> Option<(Reg, bool)> {
 }
 
 /// Whether the rows of a subquery are those of its FROM that meet its conditions.
-fn has_rows_of_from(query: &Query) -> bool {
+pub(super) fn has_rows_of_from(query: &Query) -> bool {
     let QueryBody::Select(select) = &query.body else { return false };
     query.tables.is_empty()
         && query.limit.is_none()

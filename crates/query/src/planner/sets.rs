@@ -6,7 +6,7 @@
 
 use super::Planner;
 use super::cost::SOME_ROWS;
-use super::join::nested_loop;
+use super::nested_loop::nested_loop;
 use super::part::Part;
 use super::top::{Top, copy_key};
 use crate::bound::Distinct;

@@ -1,0 +1,70 @@
+//! EXISTS by a hash, where it is no join: within OR, in a column, under NOT of something else.
+//!
+//! What must hold: the subquery reads the rows around it only in equalities with its own rows. The
+//! hashed subquery then has all its rows, and a match of all equalities decides. A NULL matches
+//! nothing, so the result is never NULL, as that of EXISTS.
+
+use super::Planner;
+use super::keep::free;
+use super::part::Part;
+use super::semi::has_rows_of_from;
+use crate::bound::{Query, QueryBody};
+use crate::registers::{self, Registers};
+use expressions::expr::Expr;
+use expressions::function::{Comparison, Volatility};
+use values::error::SqlError;
+use values::types::oid;
+
+/// A subquery of EXISTS that can be hashed.
+pub(super) struct Hashed {
+    pub(super) part: Part,
+    /// (outer side, subquery side) of each equality.
+    pub(super) pairs: Vec<(Expr, Expr)>,
+}
+
+impl Planner<'_, '_> {
+    /// Plans the subquery of an EXISTS for hashing, if it can be.
+    pub(super) fn hashed_exists(&mut self, query: &Query) -> Result<Option<Hashed>, SqlError> {
+        let QueryBody::Select(select) = &query.body else { return Ok(None) };
+        let (Some(from), true) = (&select.from, has_rows_of_from(query)) else { return Ok(None) };
+        let mut own = self.item_writes(from);
+        own.extend(select.sublinks.iter().map(|link| link.output));
+        let (mut pairs, mut inside) = (Vec::new(), Vec::new());
+        for condition in &select.conditions {
+            if registers::reads(condition).is_subset(&own) {
+                inside.push(condition.clone());
+            } else if let Some(pair) = pair(condition, &own) {
+                pairs.push(pair);
+            } else {
+                return Ok(None);
+            }
+        }
+        if pairs.is_empty() {
+            return Ok(None);
+        }
+        let mut inner = query.clone();
+        if let QueryBody::Select(select) = &mut inner.body {
+            select.conditions = inside;
+        }
+        let part = self.query(inner, &Registers::default())?;
+        Ok(free(&part.plan).is_empty().then_some(Hashed { part, pairs }))
+    }
+}
+
+/// The outer and the inner side of an equality.
+fn pair(condition: &Expr, own: &Registers) -> Option<(Expr, Expr)> {
+    let (Comparison::Equal, left, right) = condition.as_comparison()? else { return None };
+    let fits = left.type_().oid == right.type_().oid
+        && left.type_().oid != oid::RECORD
+        && condition.volatility() < Volatility::Volatile;
+    let is_inner = |expr: &Expr| {
+        let read = registers::reads(expr);
+        !read.is_empty() && read.is_subset(own)
+    };
+    let is_outer = |expr: &Expr| registers::reads(expr).is_disjoint(own);
+    match fits {
+        true if is_inner(right) && is_outer(left) => Some((left.clone(), right.clone())),
+        true if is_inner(left) && is_outer(right) => Some((right.clone(), left.clone())),
+        _ => None,
+    }
+}
