@@ -12,7 +12,9 @@
 //! 3. `fast` computes exactly what `code` does, errors included. The evaluator uses either.
 //! 4. `comparison` names the order of `values::types::compare`. The planner makes ranges of an
 //!    index from it, without a look at `code`.
-//! 5. A strict function sees no NULL, and each argument has the representation of its declared
+//! 5. `matching` names the pattern of the second argument. The planner makes ranges of an index
+//!    from its prefix. The code is that of the kind's operator.
+//! 6. A strict function sees no NULL, and each argument has the representation of its declared
 //!    type.
 
 use std::cmp::Ordering;
@@ -21,6 +23,7 @@ use values::error::SqlError;
 use values::types::{Datum, Type};
 
 use crate::context::EvalContext;
+use crate::prefix::Matching;
 
 /// A function's code. The arguments have the declared types; those of a strict function are not
 /// NULL.
@@ -110,6 +113,8 @@ pub struct Function {
     pub volatility: Volatility,
     /// The comparison that the function is; None for another function.
     pub comparison: Option<Comparison>,
+    /// The kind of pattern that the function compares a text with; None for another function.
+    pub matching: Option<Matching>,
     /// The operation that the evaluator does in place.
     pub fast: Option<Fast>,
     /// The code.
@@ -267,6 +272,7 @@ pub(crate) const fn func(name: &'static str, arguments: &'static [u32], result: 
         variadic: false,
         volatility: Volatility::Immutable,
         comparison: None,
+        matching: None,
         fast: None,
         code,
     }
@@ -276,6 +282,12 @@ impl Function {
     /// The function of an operator.
     pub(crate) const fn op(mut self, operator: &'static str) -> Function {
         self.operator = operator;
+        self
+    }
+
+    /// The function of a comparison of a text with a pattern.
+    pub(crate) const fn matching(mut self, matching: Matching) -> Function {
+        self.matching = Some(matching);
         self
     }
 

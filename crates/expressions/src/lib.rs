@@ -12,3 +12,4 @@ pub mod context;
 pub mod expr;
 pub mod function;
 pub mod functions;
+pub mod prefix;

@@ -52,8 +52,33 @@ pub fn encode(value: Datum<'_>, order: KeyOrder, out: &mut Vec<u8>) -> Result<()
     out.push(VALUE);
     let start = out.len();
     encode_value(value, out)?;
+    ordered(&mut out[start..], order)
+}
+
+/// Appends the bytes with which the keys of all texts with a prefix begin. Those of an empty prefix
+/// begin the keys of all values other than NULL, of any type.
+pub fn encode_prefix(prefix: &str, order: KeyOrder, out: &mut Vec<u8>) -> Result<(), SqlError> {
+    out.push(VALUE);
+    let start = out.len();
+    escape_bytes(prefix.as_bytes(), out)?;
+    ordered(&mut out[start..], order)
+}
+
+/// Turns a key into the first one after all keys that begin with it; false when there is none.
+pub fn step_over(key: &mut Vec<u8>) -> bool {
+    while let Some(last) = key.pop() {
+        if last != u8::MAX {
+            key.push(last + 1);
+            return true;
+        }
+    }
+    false
+}
+
+/// Inverts the bytes of a value in a descending column.
+fn ordered(bytes: &mut [u8], order: KeyOrder) -> Result<(), SqlError> {
     if order.descending {
-        for piece in out[start..].chunks_mut(STRIDE) {
+        for piece in bytes.chunks_mut(STRIDE) {
             piece.iter_mut().for_each(|byte| *byte = !*byte);
             if piece.len() == STRIDE {
                 work::tick(STRIDE)?;
@@ -120,6 +145,12 @@ fn encode_i64(value: i64, out: &mut Vec<u8>) {
 }
 
 fn encode_bytes(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
+    escape_bytes(bytes, out)?;
+    out.extend_from_slice(&[0, 0]);
+    Ok(())
+}
+
+fn escape_bytes(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
     if bytes.len() > STRIDE {
         out.reserve(bytes.len());
     }
@@ -139,7 +170,6 @@ fn encode_bytes(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), SqlError> {
             work::tick(STRIDE)?;
         }
     }
-    out.extend_from_slice(&[0, 0]);
     Ok(())
 }
 
@@ -198,6 +228,29 @@ mod tests {
                     let expected = compare(*left, *right).unwrap();
                     let expected = if order.descending { expected.reverse() } else { expected };
                     assert_eq!(a.cmp(&b), expected, "{left:?} {right:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_prefix_bounds_the_keys_of_exactly_its_texts() {
+        let letters = ["", "a", "b", "\u{1}", "\u{7f}", "é", "\u{7ff}", "\u{ffff}", "\u{10ffff}"];
+        let texts: Vec<String> = letters
+            .iter()
+            .flat_map(|a| letters.iter().flat_map(move |b| letters.map(|c| format!("{a}{b}{c}"))))
+            .collect();
+        for order in [false, true].map(|descending| KeyOrder { descending, nulls_first: descending }) {
+            for prefix in texts.iter().filter(|text| text.chars().count() < 3) {
+                let mut low = Vec::new();
+                encode_prefix(prefix, order, &mut low).unwrap();
+                let mut high = low.clone();
+                assert!(step_over(&mut high));
+                for value in texts.iter().map(|text| Datum::Text(text)).chain([Datum::Null]) {
+                    let mut key = Vec::new();
+                    encode(value, order, &mut key).unwrap();
+                    let begins = matches!(value, Datum::Text(text) if text.starts_with(prefix.as_str()));
+                    assert_eq!((&low..&high).contains(&&key), begins, "{prefix:?} {value:?}");
                 }
             }
         }

@@ -11,6 +11,7 @@
 use std::sync::Arc;
 
 use crate::function::{Function, Volatility};
+use crate::prefix::Matching;
 use values::types::{self, Type, Value, oid};
 
 mod eval;
@@ -328,6 +329,19 @@ impl Expr {
                 let comparison = call.function.comparison?;
                 let [left, right] = call.arguments.as_slice() else { return None };
                 Some((comparison, left, right))
+            }
+            _ => None,
+        }
+    }
+
+    /// The kind, text and pattern of a comparison of a text with a pattern; None for another
+    /// expression. The operator's name is that of the kind.
+    pub fn as_matching(&self) -> Option<(Matching, &Expr, &Expr)> {
+        match self {
+            Expr::Call(call) => {
+                let matching = call.function.matching?;
+                let [text, pattern] = call.arguments.as_slice() else { return None };
+                Some((matching, text, pattern))
             }
             _ => None,
         }

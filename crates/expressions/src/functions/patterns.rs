@@ -17,6 +17,7 @@ use super::regexes;
 use super::regexes::similar;
 use super::strings::lowercase;
 use crate::function::{Function, func};
+use crate::prefix::Matching;
 use values::error::{SqlError, SqlState};
 use values::types::{Datum, oid};
 use values::work;
@@ -221,7 +222,7 @@ macro_rules! regexp {
 }
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    matching!("textlike", "~~", TEXT, |t, p| like(t, p)?),
+    matching!("textlike", "~~", TEXT, |t, p| like(t, p)?).matching(Matching::Like),
     matching!("namelike", "~~", oid::NAME, |t, p| like(t, p)?),
     matching!("bpcharlike", "~~", oid::BPCHAR, |t, p| like(t, p)?),
     matching!("textnlike", "!~~", TEXT, |t, p| !like(t, p)?),
@@ -233,7 +234,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     matching!("texticnlike", "!~~*", TEXT, |t, p| !ilike(t, p)?),
     matching!("nameicnlike", "!~~*", oid::NAME, |t, p| !ilike(t, p)?),
     matching!("bpcharicnlike", "!~~*", oid::BPCHAR, |t, p| !ilike(t, p)?),
-    regexp!("textregexeq", "~", TEXT, "", |found| found),
+    regexp!("textregexeq", "~", TEXT, "", |found| found).matching(Matching::Regex),
     regexp!("nameregexeq", "~", oid::NAME, "", |found| found),
     regexp!("bpcharregexeq", "~", oid::BPCHAR, "", |found| found),
     regexp!("textregexne", "!~", TEXT, "", |found| !found),
@@ -254,7 +255,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("similar_to_escape", &[TEXT, TEXT], TEXT, |cx, a| {
         give_text(&similar::whole(text(a[0])?, text(a[1])?)?, cx.arena)
     }),
-    func("like", &[TEXT, TEXT], BOOL, |_, a| Ok(Datum::Bool(like(text(a[0])?, text(a[1])?)?))),
+    func("like", &[TEXT, TEXT], BOOL, |_, a| Ok(Datum::Bool(like(text(a[0])?, text(a[1])?)?)))
+        .matching(Matching::Like),
 ];
 
 #[cfg(test)]

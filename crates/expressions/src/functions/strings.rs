@@ -15,6 +15,7 @@ use super::encodings::{decode, encode};
 use super::format::format_text;
 use super::text_building::{LENGTH_MAX, bounded, quote_literal, replace, room};
 use crate::function::{Function, func};
+use crate::prefix::Matching;
 use values::error::{SqlError, SqlState};
 use values::identifier;
 use values::types::{ArrayBuilder, Datum, oid};
@@ -456,11 +457,13 @@ pub(super) static FUNCTIONS: &[Function] = &[
     func("strpos", &[TEXT, TEXT], I4, |_, a| position(text(a[1])?, text(a[0])?)),
     func("starts_with", &[TEXT, TEXT], oid::BOOL, |_, a| {
         work::starts_with(text(a[0])?, text(a[1])?).map(Datum::Bool)
-    }),
+    })
+    .matching(Matching::Start),
     func("starts_with_operator", &[TEXT, TEXT], oid::BOOL, |_, a| {
         work::starts_with(text(a[0])?, text(a[1])?).map(Datum::Bool)
     })
-    .op("^@"),
+    .op("^@")
+    .matching(Matching::Start),
     func("replace", &[TEXT, TEXT, TEXT], TEXT, |cx, a| {
         let (input, from, to) = (text(a[0])?, text(a[1])?, text(a[2])?);
         if from.is_empty() {
