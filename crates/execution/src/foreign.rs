@@ -26,9 +26,7 @@ use txn::trees::Tree;
 use txn::{Direction, LockOutcome, Outcome, RowLock, Stamp, TableLock, Wait};
 
 use super::constraint::{check_violation, in_table, null_violation, shown_key};
-use super::keys::{
-    encode_part, index_parts, primary_key_of_entry, primary_parts, step_over, table_tree, tree,
-};
+use super::keys::{encode_part, index_parts, primary_key_of_entry, primary_parts, table_tree, tree};
 use super::modify::{change_row, old_row, remove_row};
 use super::pending::Pending;
 use super::{Executor, from_txn, out_of_line};
@@ -38,6 +36,7 @@ use expressions::context::EvalContext;
 use parent::{hold_parent, hold_replacement, require_parent};
 use query::plan::Check;
 use values::error::{SqlError, SqlState};
+use values::key::step_over;
 use values::types::{Datum, Type, Value, modifier, oid};
 use values::work::tick_parts;
 

@@ -15,9 +15,10 @@ use txn::trees::{self, Tree};
 use super::{Arena, Executor, File};
 use catalog::{Index, Table, TreeAddress};
 use expressions::expr::Expr;
+use expressions::prefix::Rest;
 use query::plan::{KeyBound, KeyRange, KeyValue};
 use values::error::SqlError;
-use values::key::{self, KeyOrder};
+use values::key::{self, KeyOrder, encode_prefix, step_over};
 use values::types::Datum;
 use values::work;
 
@@ -304,14 +305,32 @@ fn one_end<'s, 'x>(
     arena: &'x Arena<'s>,
     key: &mut Vec<u8>,
 ) -> Result<End, SqlError> {
-    let value = cx.eval(&bound.value, file, arena)?;
-    if value.is_null() {
-        return Ok(End::Empty);
-    }
-    encode_part(part, value, key)?;
+    let inclusive = match bound {
+        KeyBound::Value { value, inclusive } => {
+            let value = cx.eval(value, file, arena)?;
+            if value.is_null() {
+                return Ok(End::Empty);
+            }
+            encode_part(part, value, key)?;
+            *inclusive
+        }
+        KeyBound::Pattern { pattern, matching } => {
+            let pattern = match cx.eval(pattern, file, arena)? {
+                Datum::Text(pattern) => pattern,
+                Datum::Null => return Ok(End::Empty),
+                _ => return Err(SqlError::internal("a pattern that is no text")),
+            };
+            let prefix = matching.prefix(pattern);
+            match prefix.rest {
+                Rest::Nothing => encode_part(part, Datum::Text(&prefix.text), key)?,
+                _ => encode_prefix(&prefix.text, part.order, key)?,
+            }
+            true
+        }
+    };
     // Scans include the lower end and exclude the upper one. Where the condition says otherwise,
     // the end steps over the value's keys.
-    if bound.inclusive == lower || step_over(key) {
+    if inclusive == lower || step_over(key) {
         Ok(End::Set)
     } else if lower {
         Ok(End::Empty)
@@ -325,15 +344,4 @@ enum End {
     Set,
     Open,
     Empty,
-}
-
-/// Turns a key into the first one after all keys that begin with it; false when there is none.
-pub(crate) fn step_over(key: &mut Vec<u8>) -> bool {
-    while let Some(last) = key.pop() {
-        if last != u8::MAX {
-            key.push(last + 1);
-            return true;
-        }
-    }
-    false
 }

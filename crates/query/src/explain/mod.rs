@@ -4,7 +4,9 @@
 
 mod names;
 
-use crate::plan::{AccessPath, Body, JoinKind, KeyRange, KeyValue, Plan, Scan, SetKind, SortKey, Statement};
+use crate::plan::{
+    AccessPath, Body, JoinKind, KeyBound, KeyRange, KeyValue, Plan, Scan, SetKind, SortKey, Statement,
+};
 use catalog::Table;
 use expressions::expr::{Expr, Show};
 use values::environment::Environment;
@@ -277,10 +279,17 @@ impl Explainer<'_> {
             .collect();
         let next = name(range.equal.len());
         for (bounds, operator) in [(&range.low, ">"), (&range.high, "<")] {
-            for bound in bounds {
-                let inclusive = if bound.inclusive { "=" } else { "" };
-                conditions.push(format!("({next} {operator}{inclusive} {})", self.show.text(&bound.value)));
-            }
+            conditions.extend(bounds.iter().filter_map(|bound| match bound {
+                KeyBound::Value { value, inclusive } => {
+                    let inclusive = if *inclusive { "=" } else { "" };
+                    Some(format!("({next} {operator}{inclusive} {})", self.show.text(value)))
+                }
+                KeyBound::Pattern { pattern, matching } => {
+                    let shown = || format!("({next} {} {})", matching.operator(), self.show.text(pattern));
+                    // It stands in both lists.
+                    (operator == ">").then(shown)
+                }
+            }));
         }
         all_of(conditions)
     }

@@ -11,6 +11,7 @@
 use std::sync::Arc;
 
 use catalog::{ColumnStatistics, TableStatistics};
+use expressions::prefix::{Matching, Prefix, Rest};
 use values::key::KeyOrder;
 use values::types::{Datum, Type, oid};
 
@@ -37,7 +38,12 @@ pub(crate) type AskedEnd = (Asked, bool);
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Comparing {
     Equal(Asked),
-    Range { low: Option<AskedEnd>, high: Option<AskedEnd> },
+    Range {
+        low: Option<AskedEnd>,
+        high: Option<AskedEnd>,
+    },
+    /// With the pattern that a parameter is.
+    Pattern(Matching, u32),
 }
 
 /// An estimate that depends on parameters.
@@ -62,11 +68,17 @@ impl Choice {
         let asked = match &self.comparing {
             Comparing::Equal(asked) => [Some(asked), None],
             Comparing::Range { low, high } => [low.as_ref(), high.as_ref()].map(|end| end.map(|end| &end.0)),
+            Comparing::Pattern(..) => [None, None],
         };
-        asked.into_iter().flatten().filter_map(|asked| match asked {
+        let pattern = match self.comparing {
+            Comparing::Pattern(_, parameter) => Some(parameter),
+            _ => None,
+        };
+        let compared = asked.into_iter().flatten().filter_map(|asked| match asked {
             Asked::Parameter(index) => Some(*index),
             Asked::Key(_) => None,
-        })
+        });
+        compared.chain(pattern)
     }
 
     /// The class of the estimate for these parameters: the logarithm of the rows to the base 4.
@@ -94,8 +106,23 @@ impl Choice {
                 // A comparison with NULL finds nothing.
                 from.zip(to).map_or(0.0, |(from, to)| (to - from).max(0.0))
             }
+            Comparing::Pattern(matching, parameter) => match parameters.get(*parameter as usize) {
+                Some(Datum::Text(pattern)) => {
+                    prefixed(statistics, &matching.prefix(pattern), self.rows).unwrap_or(0.0)
+                }
+                _ => 0.0,
+            },
         }
     }
+}
+
+/// The fraction of the rows whose value has a prefix. `None` if the sample had too few values.
+fn prefixed(statistics: &ColumnStatistics, prefix: &Prefix<'_>, rows: f64) -> Option<f64> {
+    let [low, high] = prefix_keys(prefix)?;
+    if prefix.rest == Rest::Nothing {
+        return Some(statistics.equal_to(&low, rows));
+    }
+    Some((statistics.below(&high, false)? - statistics.below(&low, false)?).max(0.0))
 }
 
 /// The classes of choices for these parameters.
@@ -121,4 +148,15 @@ pub(crate) fn key_of<'k>(value: Datum<'_>, column: Type, key: &'k mut Vec<u8>) -
     key.clear();
     values::key::encode(value, KeyOrder::default(), key).ok()?;
     Some(key)
+}
+
+/// The first key of texts with a prefix, and the one behind the last, among a column's values.
+pub(crate) fn prefix_keys(prefix: &Prefix<'_>) -> Option<[Vec<u8>; 2]> {
+    let (mut low, order) = (Vec::with_capacity(32), KeyOrder::default());
+    match prefix.rest {
+        Rest::Nothing => values::key::encode(Datum::Text(&prefix.text), order, &mut low).ok()?,
+        _ => values::key::encode_prefix(&prefix.text, order, &mut low).ok()?,
+    }
+    let mut high = low.clone();
+    values::key::step_over(&mut high).then_some([low, high])
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use super::Reg;
 use catalog::Table;
 use expressions::expr::Expr;
+use expressions::prefix::Matching;
 
 /// A column of a stored row and the register it is decoded into. A column that nothing reads is not
 /// decoded.
@@ -110,13 +111,40 @@ pub enum KeyValue {
     Array(Expr),
 }
 
-/// An end of an interval. A NULL value makes the range empty.
+/// A condition on a column that gives an interval one end, or both.
 #[derive(Debug)]
-pub struct KeyBound {
-    /// The value.
-    pub value: Expr,
-    /// Whether the interval includes the value.
-    pub inclusive: bool,
+pub enum KeyBound {
+    /// A comparison with a value. NULL makes the range empty.
+    Value {
+        /// The value.
+        value: Expr,
+        /// Whether the interval includes the value.
+        inclusive: bool,
+    },
+    /// The texts that begin with a pattern's prefix. It stands in both lists. NULL makes the range
+    /// empty.
+    Pattern {
+        /// The pattern, a text.
+        pattern: Expr,
+        /// The kind of pattern.
+        matching: Matching,
+    },
+}
+
+impl KeyBound {
+    /// The value from which the end is computed.
+    pub(crate) fn value(&self) -> &Expr {
+        match self {
+            KeyBound::Value { value, .. } | KeyBound::Pattern { pattern: value, .. } => value,
+        }
+    }
+
+    /// The value, to change it.
+    pub(crate) fn value_mut(&mut self) -> &mut Expr {
+        match self {
+            KeyBound::Value { value, .. } | KeyBound::Pattern { pattern: value, .. } => value,
+        }
+    }
 }
 
 impl KeyRange {

@@ -380,7 +380,7 @@ fn range_exprs_mut(range: &mut KeyRange, visit: &mut dyn FnMut(&mut Expr)) {
             KeyValue::Null => {}
         }
     }
-    range.low.iter_mut().chain(&mut range.high).for_each(|bound| visit(&mut bound.value));
+    range.low.iter_mut().chain(&mut range.high).for_each(|bound| visit(bound.value_mut()));
 }
 
 /// Calls `visit` for a node's own expressions.
@@ -421,5 +421,5 @@ fn range_exprs<'p>(range: &'p KeyRange, visit: &mut dyn FnMut(&'p Expr)) {
             KeyValue::Null => {}
         }
     }
-    range.low.iter().chain(&range.high).for_each(|bound| visit(&bound.value));
+    range.low.iter().chain(&range.high).for_each(|bound| visit(bound.value()));
 }

@@ -9,12 +9,12 @@
 //! 1. A condition needs no filter if its clause is exact and each range uses all its comparisons.
 //! 2. The choice between paths changes cost alone. Conditions that do not bound stay as filters.
 
-use super::bounding::{Bound, Bounding, COMPARISONS, COPYING, Clause, MOST};
+use super::bounding::{Bound, Bounding, COMPARISONS, COPYING, Clause, End, MOST};
 use super::estimate::elements;
 use super::part::Share;
 use super::search::Search;
 use super::{cost, key_value};
-use crate::plan::{AccessPath, KeyRange, KeyValue};
+use crate::plan::{AccessPath, KeyBound, KeyRange, KeyValue};
 use catalog::{IndexKey, Table};
 use expressions::expr::Expr;
 use expressions::function::Comparison;
@@ -287,8 +287,7 @@ impl<'s> Search<'s> {
                 }
             }
             range.ends.extend(own().filter(|b| matches!(b.bound, Bound::End(..))));
-            let ends: Vec<(Comparison, &Expr)> =
-                range.ends.iter().filter_map(|bounding| bounding.end()).collect();
+            let ends: Vec<End<'_>> = range.ends.iter().filter_map(|bounding| bounding.end()).collect();
             if !ends.is_empty() {
                 range.fraction *= self.between(key.column, &ends);
             }
@@ -387,11 +386,20 @@ fn key_range(range: &Reach<'_>, table: &Table) -> Result<KeyRange, SqlError> {
         });
     }
     for bounding in &range.ends {
-        let Bound::End(comparison, value) = bounding.bound else { continue };
-        let end = key_value::end(value, type_(bounding), comparison)?;
-        match comparison {
-            Comparison::Greater | Comparison::GreaterEqual => key.low.push(end),
-            _ => key.high.push(end),
+        match bounding.end() {
+            Some(End::Compared(comparison, value)) => {
+                let end = key_value::end(value, type_(bounding), comparison)?;
+                match comparison {
+                    Comparison::Greater | Comparison::GreaterEqual => key.low.push(end),
+                    _ => key.high.push(end),
+                }
+            }
+            Some(End::Matched(matching, pattern)) => {
+                for ends in [&mut key.low, &mut key.high] {
+                    ends.push(KeyBound::Pattern { pattern: pattern.clone(), matching });
+                }
+            }
+            None => {}
         }
     }
     Ok(key)

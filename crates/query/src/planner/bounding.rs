@@ -18,7 +18,8 @@ use super::search::Search;
 use crate::registers;
 use expressions::expr::{CastPath, Expr, Quantified, QuantifiedOver};
 use expressions::function::{Comparison, Volatility};
-use values::types::{self, Type};
+use expressions::prefix::{Matching, Rest};
+use values::types::{self, Type, Value};
 
 /// The most alternatives of the conditions of one scan together.
 pub(super) const MOST: usize = 1000;
@@ -45,15 +46,23 @@ pub(super) enum Bound<'s> {
     Null,
     List(Rc<[&'s Expr]>),
     Array(&'s Expr),
+    End(End<'s>),
+}
+
+/// A comparison that bounds an interval.
+#[derive(Clone, Copy)]
+pub(super) enum End<'e> {
     /// Any comparison but `=` and `<>`.
-    End(Comparison, &'s Expr),
+    Compared(Comparison, &'e Expr),
+    /// A match with a pattern.
+    Matched(Matching, &'e Expr),
 }
 
 impl<'s> Bounding<'s> {
     /// The end of a range that it is.
-    pub(super) fn end(&self) -> Option<(Comparison, &'s Expr)> {
+    pub(super) fn end(&self) -> Option<End<'s>> {
         match self.bound {
-            Bound::End(comparison, value) => Some((comparison, value)),
+            Bound::End(end) => Some(end),
             _ => None,
         }
     }
@@ -63,6 +72,17 @@ impl Bound<'_> {
     /// Whether the column may have several values.
     pub(super) fn is_list(&self) -> bool {
         matches!(self, Bound::List(_) | Bound::Array(_))
+    }
+
+    /// Whether it says all that its condition says. A pattern may want more than its prefix.
+    fn is_exact(&self) -> bool {
+        match self {
+            Bound::End(End::Matched(matching, pattern)) => match pattern.as_const() {
+                Some(Value::Text(pattern)) => matching.prefix(pattern).rest != Rest::Pattern,
+                _ => false,
+            },
+            _ => true,
+        }
     }
 }
 
@@ -121,8 +141,9 @@ impl<'s> Search<'s> {
 
     fn clause(&self, condition: usize, expr: &'s Expr, place: Place) -> Option<Clause<'s>> {
         if let Some((column, bound)) = self.comparison(expr, place) {
+            let exact = bound.is_exact();
             let alternatives = vec![vec![Bounding { condition, column, bound }]];
-            return Some(Clause { alternatives, exact: true });
+            return Some(Clause { alternatives, exact });
         }
         match expr {
             Expr::And(parts) => self.all_of(condition, parts.iter(), place),
@@ -181,6 +202,7 @@ impl<'s> Search<'s> {
                 Some((self.own_column(inner)?, Bound::Truth(false)))
             }
             Expr::Quantified(quantified) => self.any_of(quantified, place),
+            Expr::Call(call) if call.function.matching.is_some() => self.pattern(expr, place),
             _ => {
                 let (comparison, left, right) = expr.as_comparison()?;
                 let sides = [(left, right, comparison), (right, left, comparison.commuted())];
@@ -189,11 +211,27 @@ impl<'s> Search<'s> {
                     match comparison {
                         Comparison::NotEqual => None,
                         Comparison::Equal => Some((column, Bound::Equal(value))),
-                        comparison => Some((column, Bound::End(comparison, value))),
+                        comparison => Some((column, Bound::End(End::Compared(comparison, value)))),
                     }
                 })
             }
         }
+    }
+
+    /// LIKE and its kin. A pattern without a prefix bounds nothing.
+    fn pattern(&self, expr: &'s Expr, place: Place) -> Option<(u32, Bound<'s>)> {
+        let (matching, side, pattern) = expr.as_matching()?;
+        let column = self.bounded_by(side, pattern, place)?;
+        if let Some(Value::Text(text)) = pattern.as_const() {
+            let prefix = matching.prefix(text);
+            match prefix.rest {
+                Rest::Nothing if *prefix.text == **text => return Some((column, Bound::Equal(pattern))),
+                Rest::Nothing => {}
+                _ if prefix.text.is_empty() => return None,
+                _ => {}
+            }
+        }
+        Some((column, Bound::End(End::Matched(matching, pattern))))
     }
 
     /// `column IN (list)` and `column = ANY (array)`.

@@ -6,14 +6,17 @@
 //!
 //! What must hold: each estimate is from 0 to 1.
 
-use super::bounding::{Bound, Bounding, Clause};
+use std::borrow::Cow;
+
+use super::bounding::{Bound, Bounding, Clause, End};
 use super::cost::{self, EQUAL, RANGE};
 use super::key_value::is_comparable;
 use super::search::Search;
-use crate::plan::{Asked, AskedEnd, Choice, Comparing, key_of};
+use crate::plan::{Asked, AskedEnd, Choice, Comparing, key_of, prefix_keys};
 use catalog::ColumnStatistics;
 use expressions::expr::{CastPath, Expr, Quantified, QuantifiedOver};
 use expressions::function::Comparison;
+use expressions::prefix::{Prefix, Rest};
 use values::types::{Datum, Value};
 
 /// The estimated part between two ends without statistics.
@@ -22,6 +25,8 @@ const BETWEEN: f64 = 0.005;
 const SKEWED: f64 = 4.0;
 /// Estimated elements of an array.
 const ELEMENTS: f64 = 10.0;
+/// The estimated part of texts with a pattern's prefix that match the rest of the pattern.
+const REST: f64 = 0.25;
 
 /// A bound's value at planning.
 enum Known {
@@ -29,6 +34,47 @@ enum Known {
     Key(Vec<u8>),
     Null,
     Unknown,
+}
+
+/// The part of the rows between two ends. An end may be there, though nobody knows where.
+#[derive(Default)]
+struct Between {
+    low: Option<f64>,
+    high: Option<f64>,
+    unknown_low: bool,
+    unknown_high: bool,
+    /// The part of one value, if the interval has no other.
+    one: Option<f64>,
+}
+
+impl Between {
+    /// Adds a lower end, with the part of the rows below it.
+    fn above(&mut self, below: Option<f64>) {
+        match below {
+            Some(below) => self.low = Some(self.low.map_or(below, |low| low.max(below))),
+            None => self.unknown_low = true,
+        }
+    }
+
+    /// Adds an upper end, with the part of the rows below it.
+    fn up_to(&mut self, below: Option<f64>) {
+        match below {
+            Some(below) => self.high = Some(self.high.map_or(below, |high| high.min(below))),
+            None => self.unknown_high = true,
+        }
+    }
+
+    /// The part, of `all` rows with a value.
+    fn part(&self, all: f64) -> f64 {
+        let known = self.high.unwrap_or(all) - self.low.unwrap_or(0.0);
+        let guessed = match (self.unknown_low && self.low.is_none(), self.unknown_high && self.high.is_none())
+        {
+            (true, true) => BETWEEN,
+            (false, false) => 1.0,
+            _ => RANGE,
+        };
+        self.one.unwrap_or(known * guessed)
+    }
 }
 
 impl<'s> Search<'s> {
@@ -89,49 +135,87 @@ impl<'s> Search<'s> {
         }
     }
 
+    /// The value of a constant or a parameter, without casts that change no value.
+    fn value<'e>(&self, value: &'e Expr) -> Option<Cow<'e, Value>> {
+        match value {
+            Expr::Const(value, _) => Some(Cow::Borrowed(value)),
+            Expr::Param { index, .. } => self.values.peek(*index).map(Cow::Owned),
+            Expr::Cast(cast) if self.keeps_value(value) => self.value(&cast.input),
+            _ => None,
+        }
+    }
+
     /// The part of the rows with one value of a column.
     pub(super) fn equal(&self, column: u32, value: &Expr) -> f64 {
+        self.equal_to(column, &self.known(column, value))
+    }
+
+    fn equal_to(&self, column: u32, value: &Known) -> f64 {
         let one = 1.0 / self.rows.max(1.0);
         if self.is_unique(column) {
             return one;
         }
         let Some(statistics) = self.column(column) else { return EQUAL.max(one) };
-        match self.known(column, value) {
-            Known::Key(key) => statistics.equal_to(&key, self.rows),
+        match value {
+            Known::Key(key) => statistics.equal_to(key, self.rows),
             Known::Null => 0.0,
             Known::Unknown => statistics.equal_to_any(self.rows),
         }
     }
 
     /// The part of the rows whose value of a column meets all these comparisons.
-    pub(super) fn between(&self, column: u32, ends: &[(Comparison, &Expr)]) -> f64 {
-        let is_low =
-            |comparison: Comparison| matches!(comparison, Comparison::Greater | Comparison::GreaterEqual);
-        let (mut low, mut high) = (None::<f64>, None::<f64>);
-        let (mut unknown_low, mut unknown_high) = (false, false);
-        for &(comparison, value) in ends {
-            let inclusive = matches!(comparison, Comparison::Greater | Comparison::LessEqual);
-            let below = match (self.known(column, value), self.column(column)) {
-                (Known::Null, _) => return 0.0,
-                (Known::Key(key), Some(statistics)) => statistics.below(&key, inclusive),
-                _ => None,
-            };
-            match (below, is_low(comparison)) {
-                (Some(below), true) => low = Some(low.map_or(below, |low| low.max(below))),
-                (Some(below), false) => high = Some(high.map_or(below, |high| high.min(below))),
-                (None, true) => unknown_low = true,
-                (None, false) => unknown_high = true,
+    pub(super) fn between(&self, column: u32, ends: &[End<'_>]) -> f64 {
+        let mut between = Between::default();
+        let statistics = self.column(column);
+        let below = |key: &[u8], inclusive| statistics.and_then(|found| found.below(key, inclusive));
+        for end in ends {
+            match *end {
+                End::Compared(comparison, value) => {
+                    let inclusive = matches!(comparison, Comparison::Greater | Comparison::LessEqual);
+                    let below = match self.known(column, value) {
+                        Known::Null => return 0.0,
+                        Known::Key(key) => below(&key, inclusive),
+                        Known::Unknown => None,
+                    };
+                    match comparison {
+                        Comparison::Greater | Comparison::GreaterEqual => between.above(below),
+                        _ => between.up_to(below),
+                    }
+                }
+                End::Matched(matching, pattern) => match self.value(pattern).as_deref() {
+                    Some(Value::Null) => return 0.0,
+                    Some(Value::Text(text)) => self.add_prefix(column, &matching.prefix(text), &mut between),
+                    _ => {
+                        between.above(None);
+                        between.up_to(None);
+                    }
+                },
             }
         }
-        let all = self.column(column).map_or(1.0, |statistics| 1.0 - statistics.null_fraction);
-        let known = high.unwrap_or(all) - low.unwrap_or(0.0);
-        let guessed = match (unknown_low && low.is_none(), unknown_high && high.is_none()) {
-            (true, true) => BETWEEN,
-            (false, false) => 1.0,
-            _ => RANGE,
-        };
+        let all = statistics.map_or(1.0, |statistics| 1.0 - statistics.null_fraction);
         // Rows may have come since ANALYZE.
-        (known * guessed).clamp((1.0 / self.rows.max(1.0)).min(all), 1.0)
+        between.part(all).clamp((1.0 / self.rows.max(1.0)).min(all), 1.0)
+    }
+
+    /// Adds the ends of the texts with a prefix.
+    fn add_prefix(&self, column: u32, prefix: &Prefix<'_>, between: &mut Between) {
+        let Some([low, high]) = prefix_keys(prefix) else { return };
+        if prefix.rest == Rest::Nothing {
+            between.one = Some(self.equal_to(column, &Known::Key(low)));
+        } else if !prefix.text.is_empty() {
+            let below = |key: &[u8]| self.column(column).and_then(|found| found.below(key, false));
+            between.above(below(&low));
+            between.up_to(below(&high));
+        }
+    }
+
+    /// The part of the rows within an end that meet its condition.
+    fn rest(&self, end: &End<'_>) -> f64 {
+        let End::Matched(matching, pattern) = *end else { return 1.0 };
+        match self.value(pattern).as_deref() {
+            Some(Value::Text(text)) if matching.prefix(text).rest == Rest::Pattern => REST,
+            _ => 1.0,
+        }
     }
 
     /// The part of the rows with NULL in a column.
@@ -152,7 +236,7 @@ impl<'s> Search<'s> {
             Bound::Null => self.null(column),
             Bound::List(list) => list.iter().map(|value| self.equal(column, value)).sum::<f64>().min(1.0),
             Bound::Array(array) => (self.equal_to_any(column) * elements(array)).min(1.0),
-            Bound::End(comparison, value) => self.between(column, &[(*comparison, value)]),
+            Bound::End(end) => self.between(column, &[*end]),
         }
     }
 
@@ -174,13 +258,16 @@ impl<'s> Search<'s> {
     /// The part of the rows that meet all conditions.
     pub(super) fn kept(&self, conditions: &[Expr]) -> f64 {
         let mut part = 1.0;
-        let mut ends: Vec<(u32, Vec<(Comparison, &Expr)>)> = Vec::new();
+        let mut ends: Vec<(u32, Vec<End<'_>>)> = Vec::new();
         for condition in conditions {
             match self.end(condition) {
-                Some((column, end)) => match ends.iter_mut().find(|(other, _)| *other == column) {
-                    Some((_, list)) => list.push(end),
-                    None => ends.push((column, vec![end])),
-                },
+                Some((column, end)) => {
+                    part *= self.rest(&end);
+                    match ends.iter_mut().find(|(other, _)| *other == column) {
+                        Some((_, list)) => list.push(end),
+                        None => ends.push((column, vec![end])),
+                    }
+                }
                 None => part *= self.selectivity(condition),
             }
         }
@@ -188,12 +275,18 @@ impl<'s> Search<'s> {
     }
 
     /// The column and the end of a range that a condition is.
-    fn end<'e>(&self, condition: &'e Expr) -> Option<(u32, (Comparison, &'e Expr))> {
+    fn end<'e>(&self, condition: &'e Expr) -> Option<(u32, End<'e>)> {
+        if let Some((matching, text, pattern)) = condition.as_matching() {
+            let column = self.own_column(text)?;
+            let type_ = self.table.columns[column as usize].type_;
+            return is_comparable(pattern.type_(), type_)
+                .then_some((column, End::Matched(matching, pattern)));
+        }
         let (comparison, left, right) = condition.as_comparison()?;
         let is_end = !matches!(comparison, Comparison::Equal | Comparison::NotEqual);
         let end = match (self.own_column(left), self.own_column(right)) {
-            (Some(column), None) => (column, (comparison, right)),
-            (None, Some(column)) => (column, (comparison.commuted(), left)),
+            (Some(column), None) => (column, End::Compared(comparison, right)),
+            (None, Some(column)) => (column, End::Compared(comparison.commuted(), left)),
             _ => return None,
         };
         is_end.then_some(end)
@@ -221,6 +314,9 @@ impl<'s> Search<'s> {
     }
 
     fn compared(&self, condition: &Expr) -> f64 {
+        if let Some((column, end)) = self.end(condition) {
+            return self.between(column, &[end]) * self.rest(&end);
+        }
         let Some((comparison, left, right)) = condition.as_comparison() else {
             return cost::selectivity(condition);
         };
@@ -236,7 +332,7 @@ impl<'s> Search<'s> {
         match comparison {
             Comparison::Equal => self.equal(column, value),
             Comparison::NotEqual => 1.0 - self.equal(column, value) - self.null(column),
-            _ => self.end(condition).map_or(RANGE, |(column, end)| self.between(column, &[end])),
+            _ => RANGE,
         }
     }
 
@@ -293,7 +389,14 @@ impl<'s> Search<'s> {
             match &bounding.bound {
                 Bound::Equal(value) => found.extend(equal(value)),
                 Bound::List(list) => found.extend(list.iter().filter_map(|value| equal(value))),
-                Bound::End(comparison, value) => {
+                Bound::End(End::Matched(matching, pattern)) => {
+                    if let Expr::Param { index, .. } = pattern
+                        && self.is_ordered(column)
+                    {
+                        found.push((column, Comparing::Pattern(*matching, *index)));
+                    }
+                }
+                Bound::End(End::Compared(comparison, value)) => {
                     let Some(asked) = self.asked(column, value) else { continue };
                     let inclusive = matches!(comparison, Comparison::GreaterEqual | Comparison::LessEqual);
                     let is_low = matches!(comparison, Comparison::Greater | Comparison::GreaterEqual);
@@ -308,12 +411,16 @@ impl<'s> Search<'s> {
             }
         }
         let depends = |end: &Option<AskedEnd>| matches!(end, Some((Asked::Parameter(_), _)));
-        let ranges = ranges.into_iter().filter(|(column, low, high)| {
-            (depends(low) || depends(high))
-                && self.column(*column).is_some_and(|statistics| statistics.below(b"", false).is_some())
-        });
+        let ranges = ranges
+            .into_iter()
+            .filter(|(column, low, high)| (depends(low) || depends(high)) && self.is_ordered(*column));
         found.extend(ranges.map(|(column, low, high)| (column, Comparing::Range { low, high })));
         found
+    }
+
+    /// Whether the statistics tell which part of a column's values lies below one.
+    fn is_ordered(&self, column: u32) -> bool {
+        self.column(column).is_some_and(|statistics| statistics.below(b"", false).is_some())
     }
 
     fn is_skewed(&self, column: u32) -> bool {

@@ -34,7 +34,7 @@ pub(super) fn exact(value: &Expr, column: Type) -> Result<Expr, SqlError> {
 pub(super) fn end(value: &Expr, column: Type, comparison: Comparison) -> Result<KeyBound, SqlError> {
     let strict = matches!(comparison, Comparison::Less | Comparison::Greater);
     let inclusive = !strict || is_wider(value.type_(), column);
-    Ok(KeyBound { value: convert(value, column, comparison)?, inclusive })
+    Ok(KeyBound::Value { value: convert(value, column, comparison)?, inclusive })
 }
 
 fn convert(value: &Expr, column: Type, comparison: Comparison) -> Result<Expr, SqlError> {
