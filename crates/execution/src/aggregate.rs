@@ -12,13 +12,13 @@ use super::firsts::{Seen, Sight};
 use super::memory::{encode_key, give, pack_registers, unpack_registers, used};
 use super::records::Keys;
 use super::sort::sort_key;
-use super::table::KeyTable;
 use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::spill::{Sorted, Sorter, pack, unpack};
 use expressions::expr::Expr;
 use expressions::functions::Accumulator;
 use query::plan::{AggregateCall, Plan, Reg};
 use values::error::SqlError;
+use values::key_table::KeyTable;
 use values::types::Datum;
 use values::work::{self, tick_parts};
 

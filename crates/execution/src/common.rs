@@ -20,11 +20,11 @@ use runtime::producer::{Demand, Producer};
 
 use super::memory::{encode_key, give, pack_registers, unpack_registers};
 use super::stack::too_deep;
-use super::table::KeyTable;
 use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::spill::{RowPlace, Rows, RowsReader, pack, unpack};
 use query::plan::{CommonTable, Plan, Reg};
 use values::error::SqlError;
+use values::key_table::KeyTable;
 use values::work;
 
 /// Keys that are dropped at once.

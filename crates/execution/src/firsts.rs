@@ -7,11 +7,11 @@
 //! order.
 
 use super::memory::{give, unpack_registers, used};
-use super::table::KeyTable;
 use super::{Arena, Executor, File, Flow, Sink};
 use crate::spill::Sorter;
 use query::plan::Reg;
 use values::error::SqlError;
+use values::key_table::KeyTable;
 use values::work;
 
 /// The keys kept while there is memory for them.

@@ -6,12 +6,12 @@
 use super::equi_join::EquiJoin;
 use super::memory::{copy_all, load, null_all, pack_registers, store, used};
 use super::records::Keys;
-use super::table::KeyTable;
 use super::{Arena, Executor, File, Flow, Sink, merge, run};
 use crate::spill::{Rows, RowsReader, Sorter, pack};
 use expressions::expr::Expr;
 use query::plan::{JoinKind, Plan, Reg};
 use values::error::SqlError;
+use values::key_table::KeyTable;
 use values::types::Datum;
 use values::work;
 

@@ -54,7 +54,6 @@ mod sort;
 pub mod spill;
 mod stack;
 mod subquery;
-mod table;
 mod vacuum;
 mod window;
 

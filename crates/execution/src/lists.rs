@@ -12,12 +12,12 @@ use std::mem::{Discriminant, discriminant};
 use hashbrown::HashTable;
 use runtime::hash::QuickSet;
 
-use super::table::KeyTable;
 use super::{Arena, Executor, File};
 use expressions::expr::{Expr, Quantified, QuantifiedOver};
 use expressions::function::{Comparison, Fast, Volatility};
 use values::error::SqlError;
 use values::key::{self, KeyOrder};
+use values::key_table::KeyTable;
 use values::memory;
 use values::types::{Datum, NumericRef};
 use values::work::tick_part;

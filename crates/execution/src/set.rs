@@ -9,11 +9,11 @@
 use super::firsts::Firsts;
 use super::memory::{give, pack_registers, unpack_registers, used};
 use super::records::Keys;
-use super::table::KeyTable;
 use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::spill::Sorter;
 use query::plan::{Reg, SetKind, SetSide, SetStage};
 use values::error::SqlError;
+use values::key_table::KeyTable;
 use values::work;
 
 /// The parts of a set operation.

@@ -13,6 +13,7 @@ pub mod error;
 pub mod identifier;
 mod interrupted;
 pub mod key;
+pub mod key_table;
 pub mod memory;
 pub mod row;
 pub mod text;

@@ -1,7 +1,7 @@
 //! A hash table of byte strings that grows without holding the core.
 //!
 //! A table of a million entries takes a tenth of a second to move its entries to a larger one. So
-//! beyond [`SPLIT`] entries there are 256 tables, each for one value of eight bits of the hash, and
+//! beyond 32,768 entries there are 256 tables, each for one value of eight bits of the hash, and
 //! an entry keeps its hash. Keys of any length are hashed and compared in pieces, with a safe point
 //! behind each.
 
@@ -11,8 +11,8 @@ use std::ops::Deref;
 use hashbrown::HashTable;
 use runtime::hash::Quick;
 
-use values::error::SqlError;
-use values::work;
+use crate::error::SqlError;
+use crate::work;
 
 type Result<T> = std::result::Result<T, SqlError>;
 
@@ -30,7 +30,7 @@ struct Entry<K, V> {
 }
 
 /// The table. Its calls fail when the statement is interrupted.
-pub(super) struct KeyTable<K, V> {
+pub struct KeyTable<K, V> {
     state: Quick,
     /// No table, one, or [`PARTS`] of them.
     parts: Vec<HashTable<Entry<K, V>>>,
@@ -49,12 +49,21 @@ impl<K: Deref<Target = [u8]>, V> KeyTable<K, V> {
         self.len
     }
 
+    /// Whether the table has no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Its approximate bytes, without those that its keys point to. Counts empty places too: a
     /// table that has just doubled is half empty.
     pub fn bytes(&self) -> usize {
         (self.len + self.len / 2) * size_of::<Entry<K, V>>()
     }
 
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// The interrupt of a statement that was stopped, as in all calls below.
     pub fn get(&self, key: &[u8]) -> Result<Option<&V>> {
         let hash = self.hash(key)?;
         let Some(part) = self.parts.get(self.part(hash)) else { return Ok(None) };
@@ -63,6 +72,7 @@ impl<K: Deref<Target = [u8]>, V> KeyTable<K, V> {
         stopped.map(|()| found.map(|entry| &entry.value))
     }
 
+    /// The value of a key, to change it.
     pub fn get_mut(&mut self, key: &[u8]) -> Result<Option<&mut V>> {
         let hash = self.hash(key)?;
         let part = self.part(hash);
@@ -162,7 +172,7 @@ mod tests {
         let mut table: KeyTable<Box<[u8]>, usize> = KeyTable::default();
         let key = |number: usize| number.to_be_bytes();
         let get = |table: &KeyTable<Box<[u8]>, usize>, key: &[u8]| table.get(key).unwrap().copied();
-        assert_eq!(get(&table, &key(0)), None);
+        assert!(table.is_empty() && get(&table, &key(0)).is_none());
         assert!(table.get_mut(&key(0)).unwrap().is_none());
         for number in 0..2 * SPLIT {
             assert!(table.insert_new(&key(number), number, || Ok(Box::from(key(number)))).unwrap());
