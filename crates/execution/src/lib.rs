@@ -35,7 +35,6 @@ mod insert;
 mod join;
 pub mod keys;
 mod keyset;
-mod lists;
 mod load;
 pub mod memory;
 mod merge;
@@ -68,6 +67,7 @@ use crate::spill::Sorter;
 use catalog::{Catalog, TreeAddress};
 use expressions::context::EvalContext;
 use expressions::expr::Expr;
+use expressions::lists::Lists;
 use query::plan::{Plan, Reg};
 use row_numbers::RowNumbers;
 pub use session::RunningSession;
@@ -147,8 +147,8 @@ pub struct Executor<'s> {
     mark: usize,
     /// The table the statement fills, if it fills one.
     load: Option<load::TableLoad>,
-    /// The IN lists its conditions have tested.
-    lists: lists::Lists,
+    /// The long lists its expressions have tested.
+    lists: Lists,
     pace: Pace,
 }
 
@@ -176,7 +176,7 @@ impl<'s> Executor<'s> {
             // Unknown until it runs.
             mark: usize::MAX,
             load: None,
-            lists: lists::Lists::default(),
+            lists: Lists::default(),
             pace: Pace::new(),
         }
     }
@@ -228,7 +228,8 @@ impl<'s> Executor<'s> {
         file: &File<'x>,
         arena: &'x Arena<'s>,
     ) -> Result<Datum<'x>, SqlError> {
-        expr.eval(&mut EvalContext::new(file, self.params, &arena.bump, self.environment))
+        let context = EvalContext::new(file, self.params, &arena.bump, self.environment);
+        expr.eval(&mut context.with_lists(&self.lists))
     }
 
     /// Whether a condition is true. The first conjunct that is false or NULL ends it.
@@ -251,10 +252,7 @@ impl<'s> Executor<'s> {
 
     #[inline]
     fn holds<'x>(&mut self, expr: &'s Expr, file: &File<'x>, arena: &'x Arena<'s>) -> Result<bool, SqlError> {
-        match self.test_list(expr, file, arena)? {
-            Some(holds) => Ok(holds),
-            None => Ok(matches!(self.eval(expr, file, arena)?, Datum::Bool(true))),
-        }
+        Ok(matches!(self.eval(expr, file, arena)?, Datum::Bool(true)))
     }
 
     /// A safe point: other fibers may run, and an interrupt ends the statement.

@@ -2,6 +2,7 @@
 
 use bumpalo::Bump;
 
+use crate::lists::Lists;
 use values::environment::Environment;
 use values::types::Datum;
 
@@ -18,6 +19,8 @@ pub struct EvalContext<'a, 'r> {
     pub session: &'r dyn Environment,
     /// The values of the operands that several parts of the expression read.
     pub(crate) operands: &'r [Datum<'a>],
+    /// The long lists that the run has tested; None where each list is searched.
+    pub(crate) lists: Option<&'r Lists>,
 }
 
 impl<'a, 'r> EvalContext<'a, 'r> {
@@ -29,6 +32,13 @@ impl<'a, 'r> EvalContext<'a, 'r> {
         arena: &'a Bump,
         session: &'r dyn Environment,
     ) -> EvalContext<'a, 'r> {
-        EvalContext { registers, params, arena, session, operands: &[] }
+        EvalContext { registers, params, arena, session, operands: &[], lists: None }
+    }
+
+    /// The context with the long lists of a run. Every expression that is evaluated with them must
+    /// outlive them, because its address names its list.
+    #[inline]
+    pub fn with_lists(self, lists: &'r Lists) -> EvalContext<'a, 'r> {
+        EvalContext { lists: Some(lists), ..self }
     }
 }

@@ -12,4 +12,5 @@ pub mod context;
 pub mod expr;
 pub mod function;
 pub mod functions;
+pub mod lists;
 pub mod prefix;

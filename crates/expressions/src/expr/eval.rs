@@ -14,7 +14,7 @@
 
 use bumpalo::Bump;
 
-use super::{BoolOperand, Call, Case, Cast, CastPath, Expr, Extreme, Quantified, QuantifiedOver};
+use super::{BoolOperand, Call, Case, Cast, CastPath, Expr, Extreme};
 use crate::context::EvalContext;
 use crate::function::{Comparison, Fast, Function, Volatility};
 use values::error::{SqlError, SqlState};
@@ -180,7 +180,7 @@ pub(crate) fn call_function<'a>(
 }
 
 #[inline]
-fn fast_call<'a>(
+pub(super) fn fast_call<'a>(
     fast: Fast,
     function: &'static Function,
     left: Datum<'a>,
@@ -308,54 +308,6 @@ pub fn output<'a>(value: Datum<'a>, ty: Type, context: &EvalContext<'a, '_>) -> 
     }
     let bytes = text::to_bytes(value, ty, context.session)?;
     work::text_in(encoding::utf8(&bytes)?, context.arena)
-}
-
-impl Quantified {
-    fn eval<'a>(&'a self, context: &mut EvalContext<'a, '_>) -> Result<Datum<'a>, SqlError> {
-        let left = self.left.eval(context)?;
-        let mut unknown = false;
-        match &self.right {
-            QuantifiedOver::Array(array) => {
-                let Datum::Array(array) = array.eval(context)? else { return Ok(Datum::Null) };
-                for value in array.iter() {
-                    if let Some(decided) = self.step(left, value?, &mut unknown, context)? {
-                        return Ok(Datum::Bool(decided));
-                    }
-                }
-            }
-            QuantifiedOver::List(list) => {
-                for item in list {
-                    tick_part(list.len())?;
-                    let value = item.eval(context)?;
-                    if let Some(decided) = self.step(left, value, &mut unknown, context)? {
-                        return Ok(Datum::Bool(decided));
-                    }
-                }
-            }
-        }
-        Ok(if unknown { Datum::Null } else { Datum::Bool(self.all) })
-    }
-
-    fn step<'a>(
-        &self,
-        left: Datum<'a>,
-        right: Datum<'a>,
-        unknown: &mut bool,
-        context: &mut EvalContext<'a, '_>,
-    ) -> Result<Option<bool>, SqlError> {
-        let value = match self.function.fast {
-            Some(fast) => fast_call(fast, self.function, left, right, context)?,
-            None => call_function(self.function, &[left, right], context)?,
-        };
-        Ok(match value {
-            Datum::Bool(value) if value != self.all => Some(value),
-            Datum::Bool(_) => None,
-            _ => {
-                *unknown = true;
-                None
-            }
-        })
-    }
 }
 
 fn eval_array<'a>(

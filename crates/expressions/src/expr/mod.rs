@@ -15,6 +15,7 @@ use crate::prefix::Matching;
 use values::types::{self, Type, Value, oid};
 
 mod eval;
+mod quantified;
 mod shared;
 mod show;
 mod walk;
