@@ -327,6 +327,10 @@ fn one_end<'s, 'x>(
             }
             true
         }
+        KeyBound::NotNull => {
+            encode_prefix("", part.order, key)?;
+            true
+        }
     };
     // Scans include the lower end and exclude the upper one. Where the condition says otherwise,
     // the end steps over the value's keys.

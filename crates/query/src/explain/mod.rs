@@ -289,6 +289,7 @@ impl Explainer<'_> {
                     // It stands in both lists.
                     (operator == ">").then(shown)
                 }
+                KeyBound::NotNull => Some(format!("({next} IS NOT NULL)")),
             }));
         }
         all_of(conditions)

@@ -129,20 +129,24 @@ pub enum KeyBound {
         /// The kind of pattern.
         matching: Matching,
     },
+    /// All values but NULL. It stands in the list of lower bounds.
+    NotNull,
 }
 
 impl KeyBound {
     /// The value from which the end is computed.
-    pub(crate) fn value(&self) -> &Expr {
+    pub(crate) fn value(&self) -> Option<&Expr> {
         match self {
-            KeyBound::Value { value, .. } | KeyBound::Pattern { pattern: value, .. } => value,
+            KeyBound::Value { value, .. } | KeyBound::Pattern { pattern: value, .. } => Some(value),
+            KeyBound::NotNull => None,
         }
     }
 
     /// The value, to change it.
-    pub(crate) fn value_mut(&mut self) -> &mut Expr {
+    pub(crate) fn value_mut(&mut self) -> Option<&mut Expr> {
         match self {
-            KeyBound::Value { value, .. } | KeyBound::Pattern { pattern: value, .. } => value,
+            KeyBound::Value { value, .. } | KeyBound::Pattern { pattern: value, .. } => Some(value),
+            KeyBound::NotNull => None,
         }
     }
 }

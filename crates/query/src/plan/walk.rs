@@ -6,8 +6,8 @@
 use expressions::expr::Expr;
 
 use super::{
-    AccessPath, AggregateCall, Assignment, Check, KeyRange, KeyValue, Plan, Scan, SecondLook, SetSide,
-    SetStage, SortKey, SubqueryKind,
+    AccessPath, AggregateCall, Assignment, Check, KeyBound, KeyRange, KeyValue, Plan, Scan, SecondLook,
+    SetSide, SetStage, SortKey, SubqueryKind,
 };
 
 /// Calls `visit` for the plans below a node.
@@ -380,7 +380,7 @@ fn range_exprs_mut(range: &mut KeyRange, visit: &mut dyn FnMut(&mut Expr)) {
             KeyValue::Null => {}
         }
     }
-    range.low.iter_mut().chain(&mut range.high).for_each(|bound| visit(bound.value_mut()));
+    range.low.iter_mut().chain(&mut range.high).filter_map(KeyBound::value_mut).for_each(visit);
 }
 
 /// Calls `visit` for a node's own expressions.
@@ -421,5 +421,5 @@ fn range_exprs<'p>(range: &'p KeyRange, visit: &mut dyn FnMut(&'p Expr)) {
             KeyValue::Null => {}
         }
     }
-    range.low.iter().chain(&range.high).for_each(|bound| visit(bound.value()));
+    range.low.iter().chain(&range.high).filter_map(KeyBound::value).for_each(visit);
 }

@@ -316,6 +316,7 @@ impl<'s> Search<'s> {
             passed.push(column);
             let flipped = key.descending != wanted.descending;
             let nulls_fit = self.table.columns[column as usize].not_null
+                || self.conditions.iter().any(|condition| self.without_null(condition) == Some(column))
                 || (key.nulls_first != flipped) == wanted.nulls_first;
             if !nulls_fit || backward.is_some_and(|backward| backward != flipped) {
                 return (false, false);
@@ -399,6 +400,7 @@ fn key_range(range: &Reach<'_>, table: &Table) -> Result<KeyRange, SqlError> {
                     ends.push(KeyBound::Pattern { pattern: pattern.clone(), matching });
                 }
             }
+            Some(End::NotNull) => key.low.push(KeyBound::NotNull),
             None => {}
         }
     }

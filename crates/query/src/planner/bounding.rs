@@ -19,7 +19,7 @@ use crate::registers;
 use expressions::expr::{CastPath, Expr, Quantified, QuantifiedOver};
 use expressions::function::{Comparison, Volatility};
 use expressions::prefix::{Matching, Rest};
-use values::types::{self, Type, Value};
+use values::types::{self, Type, Value, oid};
 
 /// The most alternatives of the conditions of one scan together.
 pub(super) const MOST: usize = 1000;
@@ -56,6 +56,8 @@ pub(super) enum End<'e> {
     Compared(Comparison, &'e Expr),
     /// A match with a pattern.
     Matched(Matching, &'e Expr),
+    /// IS NOT NULL.
+    NotNull,
 }
 
 impl<'s> Bounding<'s> {
@@ -197,6 +199,7 @@ impl<'s> Search<'s> {
     fn comparison(&self, expr: &'s Expr, place: Place) -> Option<(u32, Bound<'s>)> {
         match expr {
             Expr::NullTest { input, negated: false } => Some((self.own_column(input)?, Bound::Null)),
+            Expr::NullTest { .. } => Some((self.without_null(expr)?, Bound::End(End::NotNull))),
             Expr::Column { .. } => Some((self.own_column(expr)?, Bound::Truth(true))),
             Expr::Not(inner) if matches!(**inner, Expr::Column { .. }) => {
                 Some((self.own_column(inner)?, Bound::Truth(false)))
@@ -232,6 +235,14 @@ impl<'s> Search<'s> {
             }
         }
         Some((column, Bound::End(End::Matched(matching, pattern))))
+    }
+
+    /// The column that may be NULL and of which an expression says that it is not.
+    pub(super) fn without_null(&self, expr: &Expr) -> Option<u32> {
+        let Expr::NullTest { input, negated: true } = expr else { return None };
+        let column = self.own_column(input)?;
+        let definition = &self.table.columns[column as usize];
+        (!definition.not_null && definition.type_.oid != oid::RECORD).then_some(column)
     }
 
     /// `column IN (list)` and `column = ANY (array)`.

@@ -190,6 +190,7 @@ impl<'s> Search<'s> {
                         between.up_to(None);
                     }
                 },
+                End::NotNull => {}
             }
         }
         let all = statistics.map_or(1.0, |statistics| 1.0 - statistics.null_fraction);
@@ -281,6 +282,9 @@ impl<'s> Search<'s> {
             let type_ = self.table.columns[column as usize].type_;
             return is_comparable(pattern.type_(), type_)
                 .then_some((column, End::Matched(matching, pattern)));
+        }
+        if let Some(column) = self.without_null(condition) {
+            return Some((column, End::NotNull));
         }
         let (comparison, left, right) = condition.as_comparison()?;
         let is_end = !matches!(comparison, Comparison::Equal | Comparison::NotEqual);
@@ -396,6 +400,7 @@ impl<'s> Search<'s> {
                         found.push((column, Comparing::Pattern(*matching, *index)));
                     }
                 }
+                Bound::End(End::NotNull) => {}
                 Bound::End(End::Compared(comparison, value)) => {
                     let Some(asked) = self.asked(column, value) else { continue };
                     let inclusive = matches!(comparison, Comparison::GreaterEqual | Comparison::LessEqual);
