@@ -102,7 +102,7 @@ enum Met<'m> {
 }
 
 /// Whether expressions are equal, without looking into their subqueries.
-pub(super) fn same(a: &Expr, b: &Expr) -> bool {
+pub(crate) fn same(a: &Expr, b: &Expr) -> bool {
     format!("{a:?}") == format!("{b:?}")
 }
 
@@ -281,7 +281,8 @@ pub(super) fn drop_unread(query: &mut Query) {
     }
 }
 
-fn rename(expr: &mut Expr, names: &HashMap<Reg, Reg>) {
+/// Gives the registers that an expression reads other names.
+pub(crate) fn rename(expr: &mut Expr, names: &HashMap<Reg, Reg>) {
     if let Expr::Column { register, .. } = expr {
         replace(register, names);
     }

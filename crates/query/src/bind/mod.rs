@@ -40,6 +40,7 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::Node;
 use runtime::hash::HashMap;
 
+pub(crate) use alike::{rename, same};
 pub(crate) use expr::flatten as flatten_condition;
 use location::location;
 pub use type_text::named_type;

@@ -215,7 +215,13 @@ const SHAPES: &[(&str, &[&str])] = &[
     ),
     (
         "select t.a, (select max(id) from u where u.t_a = t.a) from t where c = 3",
-        &["SubPlan", "  ->  Seq Scan on t", "  ->  Aggregate", "        ->  Index Scan using u_t_a on u"],
+        &[
+            "SubPlan",
+            "  ->  Seq Scan on t",
+            "  ->  Aggregate",
+            "        ->  Limit",
+            "              ->  Index Scan Backward using u_t_a on u",
+        ],
     ),
     (
         "select row_number() over (partition by c order by a) from t",

@@ -39,6 +39,11 @@ pub(super) struct Order {
 }
 
 impl Order {
+    /// No order.
+    pub(super) fn none() -> Order {
+        Order { user: User::Nobody, keys: Vec::new(), share: Share::All, groups: None }
+    }
+
     pub(super) fn wanted(&self) -> Wanted<'_> {
         let otherwise = match self.user {
             User::Groups { .. } => Otherwise::Hash,
@@ -51,11 +56,12 @@ impl Order {
 impl Planner<'_, '_> {
     /// The order that a SELECT wants.
     pub(super) fn order_for(&self, select: &Select, top: &Top) -> Order {
-        let none = Order { user: User::Nobody, keys: Vec::new(), share: Share::All, groups: None };
+        let none = Order::none();
         let is_one =
             select.from.is_none() && !select.grouped && select.windows.is_empty() && select.sets.is_empty();
         let Some(from) = &select.from else {
-            return if is_one { Order { user: User::OrderBy, ..none } } else { none };
+            let keys = top.order.iter().map(copy_key).collect();
+            return if is_one { Order { user: User::OrderBy, keys, ..none } } else { none };
         };
         let is_plain = select.windows.is_empty() && select.sets.is_empty() && top.locks.is_empty();
         let keys = || top.order.iter().map(copy_key).collect();

@@ -10,6 +10,7 @@ mod classes;
 mod common;
 mod cost;
 mod estimate;
+mod extremes;
 mod from;
 mod full;
 mod gather;

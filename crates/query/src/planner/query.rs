@@ -4,13 +4,15 @@
 //! Then come grouping, HAVING, windows, set-returning functions, computed columns, DISTINCT, ORDER
 //! BY, row locks and LIMIT.
 
+use std::mem::take;
+
 use super::common;
 use super::cost;
 use super::cost::SOME_ROWS;
 use super::grouping::{Order, User};
 use super::keep::free;
 use super::nested_loop::nested_loop;
-use super::part::{Leaf, Part, Share};
+use super::part::{Leaf, Part, Semi, Share};
 use super::sets::Sets;
 use super::single::at_most_one;
 use super::top::{Top, copy_key};
@@ -97,7 +99,7 @@ impl Planner<'_, '_> {
     }
 
     /// Groups the rows and computes the aggregates of each group.
-    fn aggregated(
+    pub(super) fn aggregated(
         &mut self,
         part: Part,
         (groups, calls): (Vec<(Expr, Reg)>, Vec<AggregateCall>),
@@ -151,30 +153,8 @@ impl Planner<'_, '_> {
         let locks = self.row_locks(&select, &top, outside)?;
         let order = self.order_for(&select, &top);
         let semis = self.take_semis(&mut select);
-        let before = self.with_sublinks(select.sublinks, &around)?;
-        // Without aggregates and keys, HAVING returns one row or none, independent of FROM and
-        // WHERE.
-        let gate = select.grouped && select.groups.is_empty() && select.aggregates.is_empty();
-        let mut part = match select.from {
-            _ if gate => Part { ordered: true, ..Part::one() },
-            Some(from) => self.join_tree(from, (select.conditions, semis), outside, order.wanted())?,
-            None => {
-                let one = Part { ordered: true, ..Part::one() };
-                self.filtered(one, select.conditions)?
-            }
-        };
-        part.ordered &= match order.user {
-            User::Nobody => false,
-            User::OrderBy | User::Distinct => !top.order.is_empty(),
-            User::Groups { .. } => true,
-        };
-        part = self.with_sets(part, Sets { calls: select.grouped_sets, ordinality: None })?;
-        if gate {
-            part = self.filtered(part, select.having)?;
-        } else if select.grouped {
-            part = self.aggregated(part, (select.groups, select.aggregates), &order)?;
-            part = self.filtered(part, select.having)?;
-        }
+        let before = self.with_sublinks(take(&mut select.sublinks), &around)?;
+        let mut part = self.grouped(&mut select, semis, outside, &order)?;
         let mut windows = select.windows;
         // Constants neither partition rows nor order them.
         let fixed = |expr: &Expr| matches!(expr, Expr::Const(..) | Expr::Param { .. });
@@ -210,6 +190,47 @@ impl Planner<'_, '_> {
         };
         self.pending = before;
         Ok(part)
+    }
+
+    /// Plans FROM, WHERE, GROUP BY and HAVING of a SELECT.
+    fn grouped(
+        &mut self,
+        select: &mut Select,
+        semis: Vec<Semi>,
+        outside: &Registers,
+        order: &Order,
+    ) -> Result<Part, SqlError> {
+        let (calls, having) = (take(&mut select.aggregates), take(&mut select.having));
+        // Without aggregates and keys, HAVING returns one row or none, independent of FROM and
+        // WHERE.
+        if select.grouped && select.groups.is_empty() && calls.is_empty() {
+            let sets = Sets { calls: take(&mut select.grouped_sets), ordinality: None };
+            let part = self.with_sets(Part::one(), sets)?;
+            return self.filtered(part, having);
+        }
+        if semis.is_empty()
+            && let Some(table) = self.extremes_of(select, &calls, outside)
+        {
+            let part = self.extremes(table, &select.conditions, calls, outside)?;
+            return self.filtered(part, having);
+        }
+        let conditions = take(&mut select.conditions);
+        let mut part = match select.from.take() {
+            Some(from) => self.join_tree(from, (conditions, semis), outside, order.wanted())?,
+            None => self.filtered(Part { ordered: true, ..Part::one() }, conditions)?,
+        };
+        part.ordered &= match order.user {
+            User::Nobody => false,
+            User::OrderBy | User::Distinct => !order.keys.is_empty(),
+            User::Groups { .. } => true,
+        };
+        let sets = Sets { calls: take(&mut select.grouped_sets), ordinality: None };
+        let part = self.with_sets(part, sets)?;
+        if !select.grouped {
+            return Ok(part);
+        }
+        let part = self.aggregated(part, (take(&mut select.groups), calls), order)?;
+        self.filtered(part, having)
     }
 
     /// The rows that a locking clause locks, and the plan of the second look over their newer
