@@ -161,6 +161,19 @@ fn look_ups_in_random_lists_find_as_searches_do() {
 }
 
 #[test]
+fn every_nan_is_found_in_a_list_with_one() {
+    let nans = [f64::NAN, -f64::NAN, f64::from_bits(0x7ff0_0000_0000_0001)];
+    let constant = |value| Expr::Const(Value::Float8(value), Type::FLOAT8);
+    let value = Expr::column(0, Type::FLOAT8);
+    for nan in nans {
+        let list = (0..9).map(f64::from).chain([nan]).map(|value| (constant(value), false)).collect();
+        let test = in_list(&value, list, false).unwrap();
+        compare(&test, &nans.map(constant));
+        assert_eq!(eval(&test, &[Datum::Float8(f64::NAN)], None), Ok(Some(true)));
+    }
+}
+
+#[test]
 fn an_array_parameter_and_a_computed_array_are_prepared() {
     let elements: Vec<Expr> = integers(0..20).into_iter().map(|(item, _)| item).collect();
     let stored = array(&elements, oid::INT4, 4);
