@@ -152,6 +152,31 @@ select id, case when k > 1 then exists (select 1 from b where b.k = a.k) end fro
 select count(*) from a where exists (select 1 from b where b.k = a.k and b.w > a.id) is true or id = 1;
 select count(*) from a where (exists (select 1 from none where none.k = a.k)) is not null;
 select (select bool_or(exists (select 1 from b where b.k = a.k and b.a_id = x.id)) from a) from a x where id < 6 order by x.id;
+-- Columns of subqueries that parts of the join read.
+begin;
+delete from a using (select id, k + 1 as m from a) q where q.id = a.id and not exists (select 1 from b join c on c.b_id = b.id and b.w = q.m);
+select count(*), sum(id) from a;
+rollback;
+select count(*), sum(q.m), sum(l.s) from (select id, k + 1 as m from a) q left join lateral (select b.w + q.m as s from b where b.a_id = q.id) l on true;
+select count(*), sum(l.s) from (select id, k + 1 as m from a) q left join lateral (select b.w + q.m as s from b where b.w = q.m) l on true;
+select count(*), sum(q.m) from (select k + 1 as m from a) q where exists (select 1 from b where b.w = q.m and exists (select 1 from c where c.b_id = b.id and c.b_id > q.m));
+select count(*) from (select k + 1 as m from a) q, lateral (select b.id, c.t from b full join c on c.b_id = b.id and b.w = q.m) l;
+select count(*), sum(q.m) from (select id, k + 1 as m from a) q left join (b x join b y on y.id = x.id) on x.a_id = q.m;
+with q as (select id, k + 1 as m from a) select count(*), sum(l.s) from q left join lateral (select b.w + q.m as s from b where b.a_id = q.id) l on true;
+create sequence calls;
+select s.id, count(*) from (select * from a where nextval('calls') % 2 = 0) s join b on b.a_id = s.id group by s.id having count(*) <> 2 order by 1;
+create table g (a int, id int, b int, c int, primary key (a, id));
+insert into g select i % 3, i, i % 2, i * 7 % 4 from generate_series(1, 200) i;
+create index on g (b, a);
+analyze g;
+select count(*), min(n), max(n) from (select b, a, c, count(*) n from g group by b, a, c) s;
+select b, a, c, count(*) from g group by b, a, c order by b, a, c limit 3;
+set enable_seqscan = off;
+select count(*), min(n), max(n) from (select b, a, c, count(*) n from g group by b, a, c) s;
+reset enable_seqscan;
+with w as (select k, count(*) n from a group by k) select count(*) from b left join w on w.n + w.k > b.k + 4;
+with w as (select k, count(*) n from a group by k) select * from w where k = 3;
+select count(*) from b x join b y on y.k = x.k where x.k = 3;
 -- Methods that are off.
 set enable_hashjoin = off;
 select count(*), sum(a.id + b.id) from a join b on b.k = a.k;

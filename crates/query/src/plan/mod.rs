@@ -376,8 +376,8 @@ pub enum SubqueryKind {
     },
     /// Whether it has a row.
     Exists,
-    /// Whether an uncorrelated subquery has a row whose values equal those of the outer row: true or
-    /// false, never NULL. Its rows are hashed.
+    /// Whether an uncorrelated subquery has a row whose values equal those of the outer row. It is
+    /// true or false, never NULL. The subquery's rows are hashed.
     Matches {
         /// (outer side, subquery side) of each equality.
         pairs: Vec<(Expr, Expr)>,

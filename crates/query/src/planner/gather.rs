@@ -16,7 +16,7 @@ use super::Planner;
 use super::part::{Leaf, Part, Semi, Side};
 use super::pushdown::{Inlined, is_flat, is_plain};
 use super::rejects::rejects_null;
-use crate::bound::reads::{item_reads, query_reads};
+use crate::bound::reads::item_reads;
 use crate::bound::{FromItem, QueryBody, Source, SourceId};
 use crate::plan::{JoinKind, Plan, Reg};
 use crate::registers::{self, Registers};
@@ -48,7 +48,10 @@ impl Planner<'_, '_> {
     ) -> Result<Gathered, SqlError> {
         let mut gathered = Gathered { conditions, ..Gathered::default() };
         lateral_reads(&item, &mut gathered.lateral);
-        semis.iter().for_each(|semi| semi_reads(semi, &mut gathered.lateral));
+        for semi in &semis {
+            attached_reads(&semi.from, &mut gathered.lateral);
+            semi.inner.iter().for_each(|inner| inner.reads(&mut gathered.lateral));
+        }
         gathered.lateral.extend(self.pending.values().flat_map(|pending| pending.needs()));
         self.take_apart(item, &mut gathered)?;
         for Semi { from, conditions, inner, kind } in semis {
@@ -56,6 +59,10 @@ impl Planner<'_, '_> {
         }
         if !gathered.computed.is_empty() {
             gathered.inline()?;
+            let computed: Registers = gathered.computed.iter().map(|(_, register)| *register).collect();
+            if gathered.sides.iter().any(|side| !self.leaf_needs(&side.leaf).is_disjoint(&computed)) {
+                return Err(SqlError::internal("a column that is read before it is computed"));
+            }
         }
         Ok(gathered)
     }
@@ -208,15 +215,19 @@ impl Gathered {
     }
 }
 
-/// Adds the registers that conditions read which become joins. Their own come apart later.
-fn semi_reads(semi: &Semi, into: &mut Registers) {
-    lateral_reads(&semi.from, into);
-    semi.inner.iter().for_each(|inner| semi_reads(inner, into));
-}
-
-/// Adds the registers that subqueries and functions of FROM read.
+/// Adds the registers that sides read which do not come apart here: they run before columns of
+/// other sides are computed.
 fn lateral_reads(item: &FromItem, into: &mut Registers) {
     match item {
+        FromItem::Join { kind: JoinKind::Left, left, right, .. } => {
+            lateral_reads(left, into);
+            attached_reads(right, into);
+        }
+        FromItem::Join { kind: JoinKind::Right, left, right, .. } => {
+            lateral_reads(right, into);
+            attached_reads(left, into);
+        }
+        FromItem::Join { kind: JoinKind::Full, .. } => item_reads(item, into),
         FromItem::Join { left, right, .. } => {
             lateral_reads(left, into);
             lateral_reads(right, into);
@@ -226,7 +237,18 @@ fn lateral_reads(item: &FromItem, into: &mut Registers) {
                 select.from.iter().for_each(|from| lateral_reads(from, into));
             }
         }
-        FromItem::Source(_, Source::Query(query)) => query_reads(query, into),
+        item => item_reads(item, into),
+    }
+}
+
+/// The same for a side that joins the others by a condition of its own. Its condition is rewritten.
+fn attached_reads(item: &FromItem, into: &mut Registers) {
+    match item {
+        FromItem::Source(_, Source::Query(query)) if is_plain(query) => {
+            if let QueryBody::Select(select) = &query.body {
+                select.from.iter().for_each(|from| attached_reads(from, into));
+            }
+        }
         item => item_reads(item, into),
     }
 }

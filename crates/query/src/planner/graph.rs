@@ -79,7 +79,7 @@ impl Clause {
     /// Whether a hash of the one set can find the rows of the other by it.
     pub(super) fn is_key(&self, left: Set, right: Set) -> bool {
         let fits = |a: Set, b: Set| a & !left == 0 && b & !right == 0;
-        !self.redundant && self.equates.is_some_and(|(a, b)| fits(a, b) || fits(b, a))
+        self.equates.is_some_and(|(a, b)| fits(a, b) || fits(b, a))
     }
 }
 

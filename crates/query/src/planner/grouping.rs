@@ -130,26 +130,9 @@ impl Planner<'_, '_> {
                     }
                     _ => None,
                 };
-                let (count, done) = (keys.len(), keys.len() + rest.len());
                 let own = std::iter::once(table.row_keys().collect());
                 let mut candidates = own.chain((0..table.indexes.len()).map(|index| table.entry_keys(index)));
-                candidates.find_map(|index: Vec<IndexKey>| {
-                    let index = index.get(..done)?;
-                    let begins = index
-                        .iter()
-                        .zip(keys.iter())
-                        .all(|(key, wanted)| column(&wanted.expr) == Some(key.column as usize));
-                    let found = index[count..].iter().map(|key| {
-                        let expr = rest.iter().find(|expr| column(expr) == Some(key.column as usize))?;
-                        Some(SortKey {
-                            expr: expr.clone(),
-                            descending: key.descending,
-                            nulls_first: key.nulls_first,
-                        })
-                    });
-                    let found: Option<Vec<SortKey>> = found.collect();
-                    found.filter(|_| begins)
-                })
+                candidates.find_map(|index: Vec<IndexKey>| keys_in(&index, keys, &rest, column))
             });
         let as_written =
             || rest.iter().map(|expr| SortKey { expr: expr.clone(), descending: false, nulls_first: false });
@@ -191,4 +174,33 @@ fn fraction(share: Share, groups: f64) -> Share {
         Share::Rows(_) => Share::Some,
         share => share,
     }
+}
+
+/// The other keys of an order in the order of an index, if the index begins with all of them.
+fn keys_in(
+    index: &[IndexKey],
+    keys: &[SortKey],
+    rest: &[Expr],
+    column: impl Fn(&Expr) -> Option<usize>,
+) -> Option<Vec<SortKey>> {
+    // A column of both the index and the row's key comes twice.
+    let mut seen = Vec::new();
+    let mut own = index.iter().filter(|key| {
+        let is_new = !seen.contains(&key.column);
+        seen.push(key.column);
+        is_new
+    });
+    for wanted in keys {
+        if column(&wanted.expr) != Some(own.next()?.column as usize) {
+            return None;
+        }
+    }
+    let (mut open, mut found): (Vec<&Expr>, Vec<SortKey>) = (rest.iter().collect(), Vec::new());
+    while !open.is_empty() {
+        let key = own.next()?;
+        let at = open.iter().position(|expr| column(expr) == Some(key.column as usize))?;
+        let expr = open.remove(at).clone();
+        found.push(SortKey { expr, descending: key.descending, nulls_first: key.nulls_first });
+    }
+    Some(found)
 }

@@ -1,9 +1,13 @@
 //! WITH queries in place of their one reader.
 //!
-//! What must hold: such a query is not recursive and not MATERIALIZED, locks no row and calls no
-//! volatile function. So it gives the same rows wherever it runs, as PostgreSQL decides it, too.
+//! What must hold:
+//!
+//! 1. Such a query is not recursive and not MATERIALIZED, locks no row and calls no volatile
+//!    function. So it gives the same rows wherever it runs, as PostgreSQL decides it, too.
+//! 2. A loop may run it for each row. So a query that groups or sorts its rows moves only to a
+//!    statement that joins it with nothing.
 
-use super::pushdown::WRAPPED;
+use super::pushdown::{WRAPPED, is_open};
 use crate::bind::Binder;
 use crate::bound::walk::{self, Part};
 use crate::bound::{Bound, CommonQuery, FromItem, OutputColumn, Query, QueryBody, Select, Source};
@@ -23,6 +27,7 @@ pub(super) fn common_queries(bound: &mut Bound, binder: &Binder<'_>) {
     if !has_tables {
         return;
     }
+    let alone = read_alone(bound);
     let mut movable: HashMap<u32, Query> = HashMap::default();
     walk::statement(bound, &mut |part| {
         let Part::With(tables) = part else { return };
@@ -30,11 +35,13 @@ pub(super) fn common_queries(bound: &mut Bound, binder: &Binder<'_>) {
             readers.get(&table.id) == Some(&1)
                 && table.recursive.is_none()
                 && !table.materialized
+                && (is_open(&table.query) || alone == Some(table.id))
                 && is_stable(&mut table.query)
         };
         movable.extend(tables.extract_if(.., is_movable).map(|table| (table.id, table.query)));
     });
-    // A source is visited before what replaced it. So the WITH queries in a moved one are moved.
+    // A source is visited before what replaced it. So the WITH queries that a moved one reads are
+    // moved, too.
     let mut place = |part: Part<'_>| {
         let Part::Source(source, of) = part else { return };
         let Source::Common(id) = of else { return };
@@ -44,6 +51,16 @@ pub(super) fn common_queries(bound: &mut Bound, binder: &Binder<'_>) {
         }
     };
     walk::statement(bound, &mut place);
+}
+
+/// The WITH query that is all of the statement's FROM.
+fn read_alone(bound: &Bound) -> Option<u32> {
+    let Bound::Query(query) = bound else { return None };
+    let QueryBody::Select(select) = &query.body else { return None };
+    match &select.from {
+        Some(FromItem::Source(_, Source::Common(id))) => Some(*id),
+        _ => None,
+    }
 }
 
 /// Whether a query gives the same rows wherever it runs, and changes nothing.

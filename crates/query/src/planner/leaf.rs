@@ -193,7 +193,9 @@ impl Planner<'_, '_> {
         }
         let (inner, _) = push_down(query.clone(), conditions.to_vec());
         let QueryBody::Select(select) = &inner.body else { return unknown };
-        let Some(from) = &select.from else { return Estimate { rows: 1.0, cost: 1.0, single: true } };
+        let Some(from) = &select.from else {
+            return Estimate { rows: 1.0, cost: 1.0, single: select.sets.is_empty() };
+        };
         let mut estimate = self.estimate_item(from, &select.conditions, available);
         if !is_open(&inner) && inner.limit.is_some() {
             estimate.rows = estimate.rows.min(10.0);

@@ -1,10 +1,10 @@
 //! The order of joins and the method of each.
 //!
-//! Up to 12 sides, dynamic programming over the sets of sides finds the cheapest tree. It tries each
-//! split of a set into two connected sets (DPsub of Moerkotte and Neumann, "Analysis of Two Existing
-//! and One New Dynamic Programming Algorithm"). Beside the cheapest tree of a set, it keeps the
-//! cheapest one in the wanted order. More sides, and sides that no condition connects, are joined
-//! greedily: always the two parts whose join has the fewest rows.
+//! Up to 12 sides, dynamic programming over the sets of sides finds the cheapest tree. It tries
+//! each split of a set into two connected sets. This is DPsub of Moerkotte and Neumann, "Analysis
+//! of Two Existing and One New Dynamic Programming Algorithm". Beside the cheapest tree of a set,
+//! it keeps the cheapest one in the wanted order. More sides, and sides that no condition connects,
+//! are joined greedily: always the two parts whose join has the fewest rows.
 //!
 //! What must hold:
 //!

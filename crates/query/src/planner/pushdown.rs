@@ -4,8 +4,8 @@
 //!
 //! 1. The subquery's rows that meet the condition stay the same. So a condition moves below a
 //!    grouping only if it reads grouping columns. It moves below windows only if it reads columns
-//!    by which each is partitioned, and below a DISTINCT ON only if it reads its columns. None moves
-//!    below a limit.
+//!    by which each is partitioned, and below a DISTINCT ON only if it reads its columns. None
+//!    moves below a limit.
 //! 2. A condition moves below a set operation into each of its sides.
 //! 3. No volatile expression is moved or copied.
 
@@ -43,10 +43,11 @@ pub(super) fn is_flat(query: &Query) -> bool {
         && select.sets.is_empty()
         && select.sublinks.is_empty()
         && matches!(select.distinct, Distinct::No)
-        && select.targets.iter().all(|(expr, _)| expr.volatility() < Volatility::Volatile)
+        && has_stable_rows(select)
 }
 
-/// Whether conditions on its output reach the sources of its rows.
+/// Whether conditions on its output reach the sources of its rows. A volatile expression is
+/// computed once for each of its rows, so a subquery with one runs by itself.
 pub(super) fn is_open(query: &Query) -> bool {
     let QueryBody::Select(select) = &query.body else { return false };
     query.limit.is_none()
@@ -55,6 +56,13 @@ pub(super) fn is_open(query: &Query) -> bool {
         && select.windows.is_empty()
         && select.sets.is_empty()
         && matches!(select.distinct, Distinct::No)
+        && has_stable_rows(select)
+}
+
+/// Whether neither its conditions nor its columns are volatile.
+fn has_stable_rows(select: &Select) -> bool {
+    let is_stable = |expr: &Expr| expr.volatility() < Volatility::Volatile;
+    select.targets.iter().map(|(expr, _)| expr).chain(&select.conditions).all(is_stable)
 }
 
 /// Moves conditions on a subquery's output into it if that does not change the result. A subquery

@@ -5,7 +5,8 @@
 //!
 //! 1. The subquery's rows are those of its FROM that meet its conditions. So it has no grouping, no
 //!    aggregate, no set-returning function, no LIMIT and no row locks.
-//! 2. Nothing else reads the condition's result.
+//! 2. Nothing else reads the condition's result. The binder gives each subquery of the text a
+//!    register of its own, so no aggregate, window or sort key reads it, too.
 //! 3. A NULL of ANY counts as false, because the condition has to be true.
 
 use super::Planner;
@@ -89,10 +90,15 @@ impl Planner<'_, '_> {
             }
             _ => return None,
         };
+        // The result of a subquery that reads no row around it is the same for all rows.
+        let mut read = Registers::default();
+        query_reads(&link.query, &mut read);
+        if read.is_disjoint(around) {
+            return None;
+        }
         let mut select = (**select).clone();
         let inner = self.take_semis(&mut select);
         let from = select.from?;
-        // The result of a subquery that reads no row around it is the same for all rows.
         let mut read = Registers::default();
         item_reads(&from, &mut read);
         inner.iter().for_each(|inner| inner.reads(&mut read));
