@@ -15,10 +15,10 @@ use super::leaf::{LeafPrices, after_test};
 use super::nested_loop::nested_loop;
 use super::order::{self, Goal, Join, Method, Tree};
 use super::part::{Leaf, Part, Semi, Side, Wanted};
-use super::pushdown::{is_open, push_down};
+use super::pushdown::{has_stable_rows, is_open, push_down};
 use super::single::at_most_one;
 use super::written::written;
-use crate::bound::{FromItem, Query};
+use crate::bound::{FromItem, Query, QueryBody};
 use crate::plan::{JoinKind, Plan, Reg};
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
@@ -241,7 +241,11 @@ impl Planner<'_, '_> {
     /// A copy of a subquery under its own conditions, if others may move into it.
     fn kept_query(&self, leaf: &Leaf, inside: &[Expr]) -> Option<Box<Query>> {
         let Leaf::Query(query) = leaf else { return None };
-        if self.nesting > MOST_NESTED || inside.iter().any(|condition| self.reads_pending(condition)) {
+        let QueryBody::Select(select) = &query.body else { return None };
+        if !has_stable_rows(select)
+            || self.nesting > MOST_NESTED
+            || inside.iter().any(|condition| self.reads_pending(condition))
+        {
             return None;
         }
         let (query, rest) = push_down((**query).clone(), inside.to_vec());

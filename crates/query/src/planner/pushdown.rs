@@ -60,7 +60,7 @@ pub(super) fn is_open(query: &Query) -> bool {
 }
 
 /// Whether neither its conditions nor its columns are volatile.
-fn has_stable_rows(select: &Select) -> bool {
+pub(super) fn has_stable_rows(select: &Select) -> bool {
     let is_stable = |expr: &Expr| expr.volatility() < Volatility::Volatile;
     select.targets.iter().map(|(expr, _)| expr).chain(&select.conditions).all(is_stable)
 }
