@@ -145,13 +145,7 @@ impl<'s> Aggregation<'s> {
         let before = runtime::account::held();
         let (mut maker, mut key, mut packed) = (Keys::default(), Vec::new(), Vec::new());
         run(cx, self.input, file, arena, &mut |cx, file, arena| {
-            key.clear();
-            tick_parts(self.groups.len())?;
-            for (expr, register) in self.groups {
-                let value = cx.eval(expr, file, arena)?;
-                file[*register as usize] = value;
-                maker.plain(value, &mut key)?;
-            }
+            self.group(cx, (&mut maker, &mut key), file, arena)?;
             let at = if let Some(at) = by_key.get(&key)? {
                 *at
             } else if let Some(late) = late {
@@ -181,6 +175,25 @@ impl<'s> Aggregation<'s> {
             Ok(Flow::More)
         })?;
         Ok(found)
+    }
+
+    /// Computes the values of a row's group and their key.
+    #[inline]
+    fn group<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        (maker, key): (&mut Keys, &mut Vec<u8>),
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+    ) -> Result<(), SqlError> {
+        key.clear();
+        tick_parts(self.groups.len())?;
+        for (expr, register) in self.groups {
+            let value = cx.eval(expr, file, arena)?;
+            file[*register as usize] = value;
+            maker.plain(value, key)?;
+        }
+        Ok(())
     }
 
     fn start(&self) -> impl Iterator<Item = Accumulator> {
@@ -334,13 +347,7 @@ impl<'s> Aggregation<'s> {
         let (mut kept, mut maker, mut key) = (Kept::new(None), Keys::default(), Vec::new());
         cx.scoped(|cx, own| {
             let flow = run(cx, self.input, file, arena, &mut |cx, file, arena| {
-                key.clear();
-                tick_parts(self.groups.len())?;
-                for (expr, register) in self.groups {
-                    let value = cx.eval(expr, file, arena)?;
-                    file[*register as usize] = value;
-                    maker.plain(value, &mut key)?;
-                }
+                self.group(cx, (&mut maker, &mut key), file, arena)?;
                 if !work::is(last.as_deref(), &key)? {
                     if last.is_some()
                         && self.end(cx, own, (file, &keys), (&mut states, &mut kept), sink)? == Flow::Stop

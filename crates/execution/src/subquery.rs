@@ -125,8 +125,7 @@ impl<'s> Subquery<'s> {
                 })?;
                 Ok(result.unwrap_or(Datum::Null))
             }
-            // Nothing computes matches row by row.
-            SubqueryKind::Matches { .. } => Ok(Datum::Null),
+            SubqueryKind::Matches { .. } => Err(SqlError::internal("matches computed row by row")),
             SubqueryKind::Exists => {
                 let mut found = false;
                 run(cx, self.subquery, file, arena, &mut |_, _, _| {

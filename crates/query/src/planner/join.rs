@@ -534,16 +534,8 @@ impl Planner<'_, '_> {
             ordered: false,
         };
         let cost = left.cost + right.cost + right.rows * cost::HASH_BUILD + left.rows * cost::HASH_PROBE;
-        let part = Part {
-            plan,
-            rows: larger,
-            cost,
-            ordered: left.ordered && !matches!(kind, JoinKind::Right | JoinKind::Full),
-        };
-        if kind == JoinKind::Inner {
-            return self.filtered(part, rest);
-        }
-        let mut part = part;
+        let ordered = left.ordered && !matches!(kind, JoinKind::Right | JoinKind::Full);
+        let mut part = Part { plan, rows: larger, cost, ordered };
         if !rest.is_empty()
             && let Plan::HashJoin { condition, .. } = &mut part.plan
         {
