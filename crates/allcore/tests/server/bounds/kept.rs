@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::{
@@ -13,6 +14,8 @@ use crate::common::raw;
 
 /// Sessions that wait for a lock, each with a stack that its statement made deep.
 const DEEP: usize = 300;
+/// Deep statements that are compiled at a time. Each takes some 8 MiB until it waits.
+const COMPILED: usize = 4;
 
 #[test]
 fn definitions_take_a_part_of_the_memory() {
@@ -184,26 +187,14 @@ fn stacks_of_sessions_that_wait_count_or_are_given_back() {
     let before = status(&server, "VmRSS:");
     let value = format!("{}v{}", "(".repeat(900), " + 1)".repeat(900));
     let text = format!("update deep set v = {value} where i = 1");
-    let waiting: Vec<_> = (0..DEEP)
-        .map(|_| {
-            let (mut client, text) = (server.connect(), text.clone());
-            std::thread::spawn(move || run(&mut client, &text))
-        })
-        .collect();
     let mut watcher = server.connect();
-    let count = "select count(*) from pg_stat_activity where wait_event in ('tuple', 'transactionid')";
-    let begun = Instant::now();
-    while run(&mut watcher, count) != Ok(DEEP.to_string()) {
-        // A session that does not wait has ended, or does something else.
-        if begun.elapsed() >= LIMIT {
-            let counted = run(&mut watcher, count);
-            let all = "select string_agg(distinct concat_ws(' ', state, wait_event_type, wait_event), ', ') \
-                       from pg_stat_activity";
-            let doing = run(&mut watcher, all);
-            let ended = waiting.into_iter().filter(std::thread::JoinHandle::is_finished);
-            let ended: Vec<_> = ended.map(|waiting| waiting.join().unwrap()).collect();
-            panic!("{counted:?} sessions wait, ended {ended:?}, all do {doing:?}");
+    let mut waiting = Vec::new();
+    while waiting.len() < DEEP {
+        for _ in 0..COMPILED {
+            let (mut client, text) = (server.connect(), text.clone());
+            waiting.push(std::thread::spawn(move || run(&mut client, &text)));
         }
+        wait_for_waiters(&mut watcher, &waiting);
     }
     let each = ((status(&server, "VmRSS:") - before) << 10) / DEEP as u64;
     assert!(each < 400, "{each} KiB a session");
@@ -213,4 +204,20 @@ fn stacks_of_sessions_that_wait_count_or_are_given_back() {
     }
     assert_eq!(run(&mut watcher, "select v from deep"), Ok((900 * DEEP).to_string()));
     assert_bounded(&server, "deep statements that wait");
+}
+
+/// Waits until each of these sessions waits for a lock.
+fn wait_for_waiters(watcher: &mut Client, waiting: &[JoinHandle<Result<String, String>>]) {
+    let count = "select count(*) from pg_stat_activity where wait_event in ('tuple', 'transactionid')";
+    let begun = Instant::now();
+    while run(watcher, count) != Ok(waiting.len().to_string()) {
+        // A session that does not wait has ended, or does something else.
+        let ended = waiting.iter().filter(|waiting| waiting.is_finished()).count();
+        if begun.elapsed() >= LIMIT || ended > 0 {
+            let all = "select string_agg(distinct concat_ws(' ', state, wait_event_type, wait_event), ', ') \
+                       from pg_stat_activity";
+            let doing = run(watcher, all);
+            panic!("of {} sessions {ended} have ended, all do {doing:?}", waiting.len());
+        }
+    }
 }
