@@ -11,6 +11,8 @@ use expressions::expr::Expr;
 pub(crate) enum Part<'q> {
     /// An expression.
     Expr(&'q mut Expr),
+    /// Conditions that must all hold, visited before the expressions that they are.
+    Conditions(&'q mut Vec<Expr>),
     /// A register that the query fills.
     Register(&'q mut Reg),
     /// A source of rows, visited before its contents.
@@ -94,7 +96,8 @@ pub(crate) fn sublink(link: &mut Sublink, visit: &mut dyn FnMut(Part<'_>)) {
 pub(crate) fn select(select: &mut Select, visit: &mut dyn FnMut(Part<'_>)) {
     select.from.iter_mut().for_each(|from| item(from, visit));
     select.sublinks.iter_mut().for_each(|link| sublink(link, visit));
-    exprs(select.conditions.iter_mut().chain(&mut select.having), visit);
+    conditions(&mut select.conditions, visit);
+    conditions(&mut select.having, visit);
     for (expr, register) in select.groups.iter_mut().chain(&mut select.targets) {
         visit(Part::Expr(expr));
         visit(Part::Register(register));
@@ -133,7 +136,7 @@ fn item(item: &mut FromItem, visit: &mut dyn FnMut(Part<'_>)) {
         FromItem::Join { left, right, condition, .. } => {
             self::item(left, visit);
             self::item(right, visit);
-            exprs(condition.iter_mut(), visit);
+            conditions(condition, visit);
         }
         FromItem::Source(id, source) => {
             visit(Part::Source(id, source));
@@ -162,6 +165,11 @@ fn keys(keys: &mut [SortKey], visit: &mut dyn FnMut(Part<'_>)) {
 
 fn exprs<'q>(exprs: impl Iterator<Item = &'q mut Expr>, visit: &mut dyn FnMut(Part<'_>)) {
     exprs.for_each(|expr| visit(Part::Expr(expr)));
+}
+
+fn conditions(conditions: &mut Vec<Expr>, visit: &mut dyn FnMut(Part<'_>)) {
+    visit(Part::Conditions(conditions));
+    exprs(conditions.iter_mut(), visit);
 }
 
 fn registers(registers: &mut [Reg], visit: &mut dyn FnMut(Part<'_>)) {

@@ -11,6 +11,7 @@ mod common;
 mod cost;
 mod estimate;
 mod extremes;
+mod factor;
 mod from;
 mod full;
 mod gather;

@@ -38,6 +38,7 @@ impl Planner<'_, '_> {
         crate::fold::nulls(&mut bound);
         super::inline::common_queries(&mut bound, self.binder);
         super::prune::statement(&mut bound);
+        super::factor::statement(&mut bound, &self.binder.sources);
         match bound {
             Bound::Query(query) => {
                 let columns = query.output.clone();
