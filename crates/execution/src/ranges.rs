@@ -2,12 +2,20 @@
 //!
 //! What must hold: the intervals lie in the tree's order and share no key, so a scan gives each
 //! entry once.
+//!
+//! Where a range has each value of a column, a scan first looks up those that the tree has. Each
+//! lookup skips the keys that begin as the one found before. The transaction's snapshot decides
+//! which values there are, as it does for the rows.
+
+use txn::Direction;
+use txn::trees::Tree;
 
 use super::keys::{Bounds, Part, encode_part};
-use super::{Arena, Executor, File};
+use super::{Arena, Executor, File, from_txn};
 use catalog::Table;
 use query::plan::{KeyRange, KeyValue};
 use values::error::SqlError;
+use values::key::{self, step_over};
 use values::memory;
 use values::types::{Datum, Type, oid};
 use values::work;
@@ -41,10 +49,17 @@ impl<'x> Interval<'x> {
     }
 }
 
-/// Computes the intervals of a union of ranges over a tree of these parts.
+/// A tree with its columns.
+pub(super) struct Keyed<'t, P> {
+    pub(super) table: &'t Table,
+    pub(super) tree: Tree,
+    pub(super) parts: P,
+}
+
+/// Computes the intervals of a union of ranges over a tree.
 pub(super) fn intervals<'s, 'x>(
     cx: &mut Executor<'s>,
-    (table, parts): (&Table, impl Iterator<Item = Part> + Clone),
+    keyed: &Keyed<'_, impl Iterator<Item = Part> + Clone>,
     ranges: &'s [KeyRange],
     bounds: &mut Bounds,
     file: &File<'x>,
@@ -52,9 +67,9 @@ pub(super) fn intervals<'s, 'x>(
 ) -> Result<Vec<Interval<'x>>, SqlError> {
     let mut all = Vec::new();
     for range in ranges {
-        let next = parts.clone().nth(range.equal.len());
+        let next = keyed.parts.clone().nth(range.equal.len());
         let whole = next.is_none();
-        for prefix in prefixes(cx, (table, parts.clone()), range, file, arena)? {
+        for prefix in prefixes(cx, keyed, range, bounds, file, arena)? {
             cx.check()?;
             if bounds.behind(cx, prefix, (next, range), file, arena)? {
                 let (low, high) = bounds.ends();
@@ -71,21 +86,40 @@ pub(super) fn intervals<'s, 'x>(
 /// The prefixes that the leading columns of a range make: one for each choice of their values.
 fn prefixes<'s, 'x>(
     cx: &mut Executor<'s>,
-    (table, parts): (&Table, impl Iterator<Item = Part>),
+    keyed: &Keyed<'_, impl Iterator<Item = Part> + Clone>,
     range: &'s KeyRange,
+    bounds: &mut Bounds,
     file: &File<'x>,
     arena: &'x Arena<'s>,
 ) -> Result<Vec<&'x [u8]>, SqlError> {
     let mut prefixes: Vec<&'x [u8]> = vec![&[]];
-    for (value, part) in range.equal.iter().zip(parts) {
-        let type_ = table.columns[part.column as usize].type_;
+    for (value, part) in range.equal.iter().zip(keyed.parts.clone()) {
+        let type_ = keyed.table.columns[part.column as usize].type_;
+        let mut longer = Vec::new();
+        if let KeyValue::Each(between) = value {
+            for prefix in prefixes {
+                if bounds.behind(cx, prefix, (Some(part), between), file, arena)? {
+                    each_value(
+                        cx,
+                        &keyed.tree,
+                        (part, type_),
+                        prefix,
+                        bounds.as_range(),
+                        &mut longer,
+                        arena,
+                    )?;
+                }
+            }
+            prefixes = longer;
+            continue;
+        }
         let values = encoded(cx, value, (part, type_), file, arena)?;
         if range.equal.len() == 1 {
             return Ok(values);
         }
         let count = prefixes.len().saturating_mul(values.len());
         memory::ask(count.saturating_mul(size_of::<&[u8]>()))?;
-        let mut longer = Vec::with_capacity(count);
+        longer.reserve_exact(count);
         for prefix in prefixes {
             for value in &values {
                 cx.check()?;
@@ -95,6 +129,41 @@ fn prefixes<'s, 'x>(
         prefixes = longer;
     }
     Ok(prefixes)
+}
+
+/// Looks up the values that a tree has of a column behind a prefix, within a range of its keys.
+/// Adds the prefix with each of them.
+fn each_value<'x>(
+    cx: &mut Executor<'_>,
+    tree: &Tree,
+    (part, type_): (Part, Type),
+    prefix: &[u8],
+    range: txn::Range<'_>,
+    found: &mut Vec<&'x [u8]>,
+    arena: &'x Arena<'_>,
+) -> Result<(), SqlError> {
+    use std::ops::Bound;
+    let mut after = cx.take_bytes();
+    let mut lower = range.lower;
+    loop {
+        cx.check()?;
+        let mut entries = cx.txn.scan(tree, txn::Range { lower, upper: range.upper }, Direction::Forward);
+        let Some((key, ..)) = entries.next(cx.txn).map_err(from_txn)? else { break };
+        let length = key.get(prefix.len()..).and_then(|rest| key::length(rest, type_, part.order));
+        let Some(length) = length else {
+            return Err(SqlError::internal("a key whose column has no end"));
+        };
+        let longer = work::bytes_in(&key[..prefix.len() + length], &arena.bump)?;
+        found.push(longer);
+        after.clear();
+        after.extend_from_slice(longer);
+        if !step_over(&mut after) {
+            break;
+        }
+        lower = Bound::Included(&after);
+    }
+    cx.give_bytes(after);
+    Ok(())
 }
 
 /// A leading column's values in a range, as parts of keys. NULLs among them find nothing.
@@ -113,6 +182,8 @@ fn encoded<'s, 'x>(
         Ok::<_, SqlError>(())
     };
     match value {
+        // Its values depend on the columns before it.
+        KeyValue::Each(_) => return Err(SqlError::internal("a skipped column without a tree")),
         KeyValue::Null => add(Datum::Null)?,
         KeyValue::One(value) => match cx.eval(value, file, arena)? {
             Datum::Null => {}

@@ -3,7 +3,7 @@
 use txn::{Direction, Range, Stamp};
 
 use super::keys::{Bounds, primary_key_of_entry, table_tree, tree};
-use super::ranges::{Interval, intervals};
+use super::ranges::{Interval, Keyed, intervals};
 use super::{Arena, Executor, File, Flow, Sink, from_txn, out_of_line};
 use catalog::Index;
 use expressions::expr::Expr;
@@ -180,7 +180,8 @@ fn table_ranges<'s, 'x>(
             false => Ok(Flow::More),
         };
     }
-    let intervals = intervals(cx, (&scan.table, parts), ranges, bounds, file, arena)?;
+    let keyed = Keyed { table: &scan.table, tree: table_tree(&scan.table), parts };
+    let intervals = intervals(cx, &keyed, ranges, bounds, file, arena)?;
     each(&intervals, backward, |interval| match interval.key() {
         Some(key) => {
             cx.check()?;
@@ -212,7 +213,8 @@ fn index_ranges<'s, 'x>(
             false => Ok(Flow::More),
         };
     }
-    let intervals = intervals(cx, (&scan.table, parts), ranges, bounds, file, arena)?;
+    let keyed = Keyed { table: &scan.table, tree: tree(index.tree), parts };
+    let intervals = intervals(cx, &keyed, ranges, bounds, file, arena)?;
     each(&intervals, backward, |interval| {
         index_rows(cx, scan, index, (interval.as_range(), backward), file, sink)
     })

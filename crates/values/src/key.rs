@@ -19,6 +19,7 @@
 //! 2. No value's bytes are the beginning of another's of the same type. So the bytes of the next
 //!    column never decide between two values of this one.
 //! 3. Keys are never decoded: rows hold the values. So a key may lose what its order does not need.
+//!    But the bytes of most types show where a value ends ([`length`]).
 //! 4. Trees on disk are ordered by these bytes. Another encoding is another format of the folder
 //!    (docs/formats.md).
 
@@ -27,7 +28,7 @@ use runtime::work::STRIDE;
 use crate::error::SqlError;
 use crate::types::compare::unpadded;
 use crate::types::numeric::{self, Numeric};
-use crate::types::{Datum, NumericRef};
+use crate::types::{Datum, NumericRef, Type, oid};
 use crate::work;
 
 /// The order of one column of a key.
@@ -73,6 +74,74 @@ pub fn step_over(key: &mut Vec<u8>) -> bool {
         }
     }
     false
+}
+
+/// Where a value of a type ends within a key.
+#[derive(Clone, Copy)]
+enum Ending {
+    /// After so many bytes.
+    Fixed(usize),
+    /// After two zeros; a zero within it is escaped.
+    Zeros,
+    /// As [`encode_numeric`] writes it.
+    Numeric,
+}
+
+/// Where values of a type end. Those of arrays and records show it only element by element.
+fn ending(type_: Type) -> Option<Ending> {
+    Some(match type_.oid {
+        oid::BOOL | oid::CHAR => Ending::Fixed(1),
+        oid::INT2 => Ending::Fixed(2),
+        oid::INT4 | oid::DATE | oid::OID => Ending::Fixed(4),
+        oid::INT8 | oid::TIME | oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::FLOAT4 | oid::FLOAT8 => {
+            Ending::Fixed(8)
+        }
+        oid::INTERVAL | oid::UUID => Ending::Fixed(16),
+        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::BYTEA => Ending::Zeros,
+        oid::NUMERIC => Ending::Numeric,
+        _ => return None,
+    })
+}
+
+/// Whether [`length`] knows where the values of a type end.
+pub fn has_length(type_: Type) -> bool {
+    ending(type_).is_some()
+}
+
+/// The length of the column with which these bytes begin. `None` if nobody knows where the type's
+/// values end, or if the bytes are no such column.
+pub fn length(key: &[u8], type_: Type, order: KeyOrder) -> Option<usize> {
+    let ending = ending(type_)?;
+    let (mark, value) = key.split_first()?;
+    if *mark != VALUE {
+        return Some(1);
+    }
+    let inverted = if order.descending { u8::MAX } else { 0 };
+    let end = |from: usize, inverted: u8| {
+        let digits = value.get(from..)?.iter().position(|byte| byte ^ inverted == 0)?;
+        Some(from + digits + 1)
+    };
+    let length = match ending {
+        Ending::Fixed(length) => length,
+        Ending::Zeros => {
+            let mut at = 0;
+            loop {
+                at = end(at, inverted)?;
+                let next = value.get(at)? ^ inverted;
+                at += 1;
+                if next == 0 {
+                    break at;
+                }
+            }
+        }
+        Ending::Numeric => match value.first()? ^ inverted {
+            // The exponent has 4 bytes.
+            1 => end(5, !inverted)?,
+            3 => end(5, inverted)?,
+            _ => 1,
+        },
+    };
+    (length <= value.len()).then_some(1 + length)
 }
 
 /// Inverts the bytes of a value in a descending column.
@@ -217,11 +286,17 @@ mod tests {
     use super::*;
     use crate::types::compare;
 
-    fn check(values: &[Datum<'_>]) {
+    fn check(type_: Type, values: &[Datum<'_>]) {
         for order in [false, true].map(|descending| KeyOrder { descending, nulls_first: descending }) {
             for left in values {
                 let mut a = Vec::new();
                 encode(*left, order, &mut a).unwrap();
+                for behind in [&[][..], &[0], &[1, 0, 0], &[255; 3]] {
+                    assert_eq!(length(&[&a, behind].concat(), type_, order), Some(a.len()), "{left:?}");
+                }
+                if !left.is_null() {
+                    assert_eq!(length(&a[..a.len() - 1], type_, order), None, "{left:?}");
+                }
                 for right in values {
                     let mut b = Vec::new();
                     encode(*right, order, &mut b).unwrap();
@@ -259,18 +334,34 @@ mod tests {
     #[test]
     fn order_of_bytes_is_order_of_values() {
         let texts = ["", "a", "a\u{1}", "ab", "b", "é"].map(Datum::Text);
-        check(&texts);
-        check(&["", "   ", "a", "a  ", "a b", "b "].map(Datum::Padded));
-        check(&[
-            Datum::Bytea(&[]),
-            Datum::Bytea(&[0]),
-            Datum::Bytea(&[0, 0]),
-            Datum::Bytea(&[0, 1]),
-            Datum::Bytea(&[1]),
-            Datum::Null,
-        ]);
-        check(&[i64::MIN, -1, 0, 1, i64::MAX].map(Datum::Int8));
-        check(&[f64::NEG_INFINITY, -1.5, -0.0, 0.0, 1e-300, 2.0, f64::INFINITY, f64::NAN].map(Datum::Float8));
+        check(Type::TEXT, &texts);
+        check(Type::new(oid::BPCHAR), &["", "   ", "a", "a  ", "a b", "b "].map(Datum::Padded));
+        check(Type::new(oid::BOOL), &[false, true].map(Datum::Bool));
+        check(Type::new(oid::INT2), &[i16::MIN, -1, 0, 255, i16::MAX].map(Datum::Int2));
+        check(Type::INT4, &[i32::MIN, -1, 0, 255, i32::MAX].map(Datum::Int4));
+        check(Type::new(oid::DATE), &[-1, 0, 255].map(Datum::Date));
+        check(Type::new(oid::TIMESTAMPTZ), &[-1, 0, 255].map(Datum::Timestamptz));
+        check(Type::new(oid::UUID), &[[0; 16], [1; 16], [255; 16]].each_ref().map(Datum::Uuid));
+        check(Type::new(oid::FLOAT4), &[-1.5, 0.0, 2.5].map(Datum::Float4));
+        check(
+            Type::new(oid::BYTEA),
+            &[
+                Datum::Bytea(&[]),
+                Datum::Bytea(&[0]),
+                Datum::Bytea(&[0, 0]),
+                Datum::Bytea(&[0, 1]),
+                Datum::Bytea(&[0, 255]),
+                Datum::Bytea(&[1]),
+                Datum::Bytea(&[255, 0]),
+                Datum::Bytea(&[255, 255]),
+                Datum::Null,
+            ],
+        );
+        check(Type::new(oid::INT8), &[i64::MIN, -1, 0, 1, i64::MAX].map(Datum::Int8));
+        check(
+            Type::new(oid::FLOAT8),
+            &[f64::NEG_INFINITY, -1.5, -0.0, 0.0, 1e-300, 2.0, f64::INFINITY, f64::NAN].map(Datum::Float8),
+        );
         let packed: Vec<Vec<u8>> = [
             "-Infinity",
             "-1000",
@@ -295,6 +386,6 @@ mod tests {
         .map(|text| Numeric::parse(text).unwrap().pack().unwrap())
         .collect();
         let numerics: Vec<Datum<'_>> = packed.iter().map(|bytes| Datum::Numeric(NumericRef(bytes))).collect();
-        check(&numerics);
+        check(Type::new(oid::NUMERIC), &numerics);
     }
 }

@@ -267,17 +267,24 @@ impl Explainer<'_> {
     fn range(&self, range: &KeyRange, name: &dyn Fn(usize) -> String) -> Option<String> {
         let each = range.equal.iter().enumerate();
         let mut conditions: Vec<String> = each
-            .map(|(at, value)| match value {
-                KeyValue::One(value) => format!("({} = {})", name(at), self.show.text(value)),
-                KeyValue::Null => format!("({} IS NULL)", name(at)),
+            .flat_map(|(at, value)| match value {
+                KeyValue::One(value) => vec![format!("({} = {})", name(at), self.show.text(value))],
+                KeyValue::Null => vec![format!("({} IS NULL)", name(at))],
                 KeyValue::List(list) => {
                     let list: Vec<String> = list.iter().map(|value| self.show.text(value)).collect();
-                    format!("({} = ANY (ARRAY[{}]))", name(at), list.join(", "))
+                    vec![format!("({} = ANY (ARRAY[{}]))", name(at), list.join(", "))]
                 }
-                KeyValue::Array(array) => format!("({} = ANY ({}))", name(at), self.show.text(array)),
+                KeyValue::Array(array) => vec![format!("({} = ANY ({}))", name(at), self.show.text(array))],
+                KeyValue::Each(range) => self.interval(range, &name(at)),
             })
             .collect();
-        let next = name(range.equal.len());
+        conditions.extend(self.interval(range, &name(range.equal.len())));
+        all_of(conditions)
+    }
+
+    /// The conditions of a range on the column after the leading ones.
+    fn interval(&self, range: &KeyRange, next: &str) -> Vec<String> {
+        let mut conditions = Vec::new();
         for (bounds, operator) in [(&range.low, ">"), (&range.high, "<")] {
             conditions.extend(bounds.iter().filter_map(|bound| match bound {
                 KeyBound::Value { value, inclusive } => {
@@ -292,7 +299,7 @@ impl Explainer<'_> {
                 KeyBound::NotNull => Some(format!("({next} IS NOT NULL)")),
             }));
         }
-        all_of(conditions)
+        conditions
     }
 
     /// The filter of a scan. The scan's own table needs no qualification.

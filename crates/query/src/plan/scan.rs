@@ -109,6 +109,9 @@ pub enum KeyValue {
     List(Vec<Expr>),
     /// Each element of an array, likewise. Integers may be wider or narrower than the column.
     Array(Expr),
+    /// Each value that the tree has between the bounds of this range, which has no leading columns.
+    /// Without bounds NULL is one of them. The scan looks for them one by one.
+    Each(KeyRange),
 }
 
 /// A condition on a column that gives an interval one end, or both.

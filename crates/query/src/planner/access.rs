@@ -2,7 +2,8 @@
 //!
 //! Each alternative of the conditions ([`super::bounding`]) bounds a key to a range. Equalities on
 //! the key's first columns form a prefix, comparisons on the next column an interval. Equalities on
-//! a whole unique key form a point.
+//! a whole unique key form a point. A column of few values may be skipped: the scan then looks for
+//! the bounds of later columns behind each of its values.
 //!
 //! What must hold:
 //!
@@ -19,6 +20,7 @@ use catalog::{IndexKey, Table};
 use expressions::expr::Expr;
 use expressions::function::Comparison;
 use values::error::SqlError;
+use values::key::has_length;
 
 /// The most keys that the lists of conditions make together, apart from a single list.
 const POINTS: f64 = 10_000.0;
@@ -41,21 +43,64 @@ pub(super) struct Access<'s> {
     pub(super) ordered: bool,
 }
 
+/// The comparisons that bound a leading column of a key.
+#[derive(Clone)]
+enum Leading<B> {
+    /// Those values.
+    Values(B),
+    /// Each value of this column between these ends, or each one and NULL without any.
+    Each(u32, Vec<B>),
+}
+
+impl<B> Leading<B> {
+    fn iter(&self) -> impl Iterator<Item = &B> {
+        match self {
+            Leading::Values(one) => std::slice::from_ref(one).iter(),
+            Leading::Each(_, ends) => ends.iter(),
+        }
+    }
+}
+
 /// The comparisons that bound one range of a key: of the leading columns, then of the next one.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Reach<'s> {
-    equal: Vec<Bounding<'s>>,
+    leading: Vec<Leading<Bounding<'s>>>,
     ends: Vec<Bounding<'s>>,
 }
 
 /// One range, with estimates.
+#[derive(Clone)]
 struct Reached<'c, 's> {
-    equal: Vec<&'c Bounding<'s>>,
+    leading: Vec<Leading<&'c Bounding<'s>>>,
     ends: Vec<&'c Bounding<'s>>,
     /// The fraction of the table's rows.
     fraction: f64,
-    /// The number of keys that its lists make.
+    /// The number of keys that its lists and skipped columns make.
     points: f64,
+    /// The number of values of skipped columns that are looked up before the first row.
+    skips: f64,
+}
+
+impl<'c, 's> Reached<'c, 's> {
+    const ALL: Self =
+        Reached { leading: Vec::new(), ends: Vec::new(), fraction: 1.0, points: 1.0, skips: 0.0 };
+
+    /// The comparison that gives a leading column its values.
+    fn values(&self, at: usize) -> Option<&'c Bounding<'s>> {
+        match self.leading.get(at) {
+            Some(Leading::Values(bounding)) => Some(bounding),
+            _ => None,
+        }
+    }
+
+    fn owned(&self) -> Reach<'s> {
+        let owned = |list: &[&Bounding<'s>]| list.iter().map(|&bounding| bounding.clone()).collect();
+        let leading = self.leading.iter().map(|leading| match leading {
+            Leading::Values(bounding) => Leading::Values((*bounding).clone()),
+            Leading::Each(column, ends) => Leading::Each(*column, owned(ends)),
+        });
+        Reach { leading: leading.collect(), ends: owned(&self.ends) }
+    }
 }
 
 /// A path that may be the best, with estimates as in [`Access`].
@@ -66,6 +111,8 @@ struct Candidate<'c, 's> {
     backward: bool,
     rows: f64,
     cost: f64,
+    /// The part of the cost that comes before the first row.
+    ahead: f64,
     ordered: bool,
 }
 
@@ -91,23 +138,30 @@ impl Matched<'_, '_> {
         self.ranges.iter().map(|range| range.points).sum()
     }
 
+    fn skips(&self) -> f64 {
+        self.ranges.iter().map(|range| range.skips).sum()
+    }
+
     /// The number of leading columns with one value, the same in all ranges.
     fn fixed(&self) -> usize {
         let Some((first, others)) = self.ranges.split_first() else { return 0 };
-        let same = |(at, bounding): &(usize, &&Bounding<'_>)| {
+        let is_same = |at: &usize| {
+            let Some(bounding) = first.values(*at) else { return false };
             let is_there = |other: &Reached<'_, '_>| {
-                other.equal.get(*at).is_some_and(|there| std::ptr::eq(*there, **bounding))
+                other.values(*at).is_some_and(|there| std::ptr::eq(there, bounding))
             };
             !bounding.bound.is_list() && others.iter().all(is_there)
         };
-        first.equal.iter().enumerate().take_while(same).count()
+        (0..first.leading.len()).take_while(is_same).count()
     }
 
     /// Whether equalities fix all columns of the key, to one value other than NULL each.
     fn is_point(&self, keys: &[IndexKey]) -> bool {
         let [range] = self.ranges.as_slice() else { return false };
-        let one = |bounding: &&Bounding<'_>| matches!(bounding.bound, Bound::Equal(_) | Bound::Truth(_));
-        !keys.is_empty() && range.equal.len() == keys.len() && range.equal.iter().all(one)
+        let is_one = |at: usize| {
+            range.values(at).is_some_and(|values| matches!(values.bound, Bound::Equal(_) | Bound::Truth(_)))
+        };
+        !keys.is_empty() && range.leading.len() == keys.len() && (0..keys.len()).all(is_one)
     }
 }
 
@@ -119,7 +173,7 @@ impl<'s> Search<'s> {
         let total = |path: &Candidate<'_, '_>| match has_goal {
             false => path.cost,
             // It ends with the last row that is asked for.
-            true if path.ordered => path.cost * self.share.of(rows),
+            true if path.ordered => path.ahead + (path.cost - path.ahead) * self.share.of(rows),
             true => {
                 let rows = rows.min(path.rows);
                 path.cost + self.otherwise.work(rows, self.share, self.methods)
@@ -155,25 +209,22 @@ impl<'s> Search<'s> {
         if is_choice {
             self.note_choices(&clauses);
         }
-        let owned = |list: &[&Bounding<'s>]| list.iter().map(|&bounding| bounding.clone()).collect();
-        let (_, Candidate { index, matched, single, backward, rows, cost, ordered }) = best?;
-        let ranges = matched.ranges.iter();
-        let ranges =
-            ranges.map(|range| Reach { equal: owned(&range.equal), ends: owned(&range.ends) }).collect();
+        let (_, Candidate { index, matched, single, backward, rows, cost, ordered, .. }) = best?;
+        let ranges = matched.ranges.iter().map(Reached::owned).collect();
         Some(Access { index, ranges, single, backward, used: matched.used, rows, cost, ordered })
     }
 
     /// The path through the table's own tree.
     fn table_path<'c>(&self, clauses: &'c [Clause<'s>]) -> Candidate<'c, 's> {
         let keys: Vec<IndexKey> = self.table.row_keys().collect();
-        let matched = self.matched(&keys, clauses);
+        let matched = self.matched(&keys, clauses, 1.0);
         let single = matched.is_point(&keys);
         self.candidate(None, &keys, matched, single, |points, rows| points * cost::DESCENT + rows)
     }
 
     fn index_path<'c>(&self, number: usize, clauses: &'c [Clause<'s>]) -> Candidate<'c, 's> {
         let keys = self.table.entry_keys(number);
-        let matched = self.matched(&keys, clauses);
+        let matched = self.matched(&keys, clauses, cost::INDEX_ROW);
         let single = self.table.indexes[number].unique && matched.is_point(&keys);
         let row = if single { cost::DESCENT + 1.0 } else { cost::INDEX_ROW };
         self.candidate(Some(number), &keys, matched, single, |points, rows| {
@@ -194,24 +245,25 @@ impl<'s> Search<'s> {
             true => (true, false),
             false => self.order_of(keys, matched.fixed()),
         };
-        let bounds = matched.ranges.iter().any(|range| !range.equal.is_empty() || !range.ends.is_empty());
+        let bounds = matched.ranges.iter().any(|range| !range.leading.is_empty() || !range.ends.is_empty());
         let is_on = match index.is_some() || bounds {
             true => self.methods.index_scan,
             false => self.methods.table_scan,
         };
-        let cost = cost::of_method(is_on, price(matched.points(), rows));
-        Candidate { index, matched, single, backward, rows, cost, ordered }
+        let ahead = matched.skips() * cost::DESCENT;
+        let cost = cost::of_method(is_on, ahead + price(matched.points(), rows));
+        Candidate { index, matched, single, backward, rows, cost, ahead, ordered }
     }
 
     /// The ranges to which the conditions bound a key. A condition with alternatives takes part if
-    /// it makes the ranges smaller.
-    fn matched<'c>(&self, keys: &[IndexKey], clauses: &'c [Clause<'s>]) -> Matched<'c, 's> {
+    /// it makes the ranges smaller. `row`: the work of reading one row.
+    fn matched<'c>(&self, keys: &[IndexKey], clauses: &'c [Clause<'s>], row: f64) -> Matched<'c, 's> {
         let (plain, either): (Vec<&'c Clause<'s>>, Vec<_>) =
             clauses.iter().partition(|clause| clause.alternatives.len() == 1);
         let mut taken = plain;
         let mut sets: Vec<Vec<&'c Bounding<'s>>> =
             vec![taken.iter().flat_map(|clause| &clause.alternatives[0]).collect()];
-        let mut ranges: Vec<Reached<'c, 's>> = sets.iter().map(|set| self.reached(keys, set)).collect();
+        let mut ranges: Vec<Reached<'c, 's>> = sets.iter().map(|set| self.reached(keys, set, row)).collect();
         let fraction = |ranges: &[Reached<'_, '_>]| ranges.iter().map(|range| range.fraction).sum::<f64>();
         let points = |ranges: &[Reached<'_, '_>]| ranges.iter().map(|range| range.points).sum::<f64>();
         for clause in either {
@@ -231,14 +283,15 @@ impl<'s> Search<'s> {
                 clause.alternatives.iter().map(move |more| set.iter().copied().chain(more).collect())
             };
             let more: Vec<Vec<_>> = sets.iter().flat_map(with).collect();
-            let smaller: Vec<_> = more.iter().map(|set| self.reached(keys, set)).collect();
+            let smaller: Vec<_> = more.iter().map(|set| self.reached(keys, set, row)).collect();
             if fraction(&smaller) < fraction(&ranges) && points(&smaller) <= POINTS {
                 (sets, ranges) = (more, smaller);
                 taken.push(clause);
             }
         }
         let is_used = |bounding: &Bounding<'s>, range: &Reached<'_, 's>| {
-            range.equal.iter().chain(&range.ends).any(|used| std::ptr::eq(*used, bounding))
+            let leading = range.leading.iter().flat_map(Leading::iter);
+            leading.chain(&range.ends).any(|used| std::ptr::eq(*used, bounding))
         };
         // Whether each range uses all comparisons of a condition.
         let meets = |condition: usize| {
@@ -253,47 +306,104 @@ impl<'s> Search<'s> {
         Matched { ranges, used }
     }
 
-    /// The range to which one set of comparisons bounds a key.
-    fn reached<'c>(&self, keys: &[IndexKey], set: &[&'c Bounding<'s>]) -> Reached<'c, 's> {
-        let mut range = Reached { equal: Vec::new(), ends: Vec::new(), fraction: 1.0, points: 1.0 };
-        for key in keys {
+    /// The range to which one set of comparisons bounds a key. `row`: the work of reading one row.
+    fn reached<'c>(&self, keys: &[IndexKey], set: &[&'c Bounding<'s>], row: f64) -> Reached<'c, 's> {
+        self.extended(Reached::ALL, keys, set, row)
+    }
+
+    /// A range, bounded by further columns of the key.
+    fn extended<'c>(
+        &self,
+        mut range: Reached<'c, 's>,
+        mut keys: &[IndexKey],
+        set: &[&'c Bounding<'s>],
+        row: f64,
+    ) -> Reached<'c, 's> {
+        while let Some((key, others)) = keys.split_first() {
             let own = || set.iter().copied().filter(|bounding| bounding.column == key.column);
-            let one = own().find(|b| matches!(b.bound, Bound::Equal(_) | Bound::Truth(_) | Bound::Null));
-            let each = || own().find(|b| b.bound.is_list());
-            if let Some(before) = range.equal.iter().copied().find(|b| b.column == key.column) {
-                // The column stands earlier in the key too. Nobody knows which value of a
-                // list it has there.
-                if before.bound.is_list() {
-                    break;
+            if let Some(before) = range.leading.iter().find(|leading| column_of(leading) == key.column) {
+                // The column stands earlier in the key too. Nobody knows which value of several it
+                // has there.
+                match before {
+                    Leading::Values(values) if !values.bound.is_list() => {
+                        range.leading.push(Leading::Values(values));
+                    }
+                    _ => break,
                 }
-                range.equal.push(before);
-                continue;
+            } else if let Some((equal, points)) = self.equality(&range, own) {
+                range.leading.push(Leading::Values(equal));
+                range.points *= points;
+                range.fraction *= self.bounded(equal);
+            } else {
+                range.ends.extend(own().filter(|b| matches!(b.bound, Bound::End(..))));
+                let ends: Vec<End<'_>> = range.ends.iter().filter_map(|bounding| bounding.end()).collect();
+                let part = if ends.is_empty() { 1.0 } else { self.between(key.column, &ends) };
+                let skipping = self.skipping(&range, (key.column, part), others, set, row);
+                range.fraction *= part;
+                return skipping
+                    .filter(|other| self.work(other, row) < self.work(&range, row))
+                    .unwrap_or(range);
             }
-            if let Some(equal) = one.or_else(each) {
-                let values = match &equal.bound {
-                    Bound::List(list) => list.len() as f64,
-                    Bound::Array(array) => elements(array),
-                    _ => 1.0,
-                };
-                // Two lists make each pair a key, and nobody knows the length of an array.
-                let has_array = range.equal.iter().any(|b| matches!(b.bound, Bound::Array(_)));
-                let crossed = values > 1.0 && range.points > 1.0;
-                let is_array = matches!(equal.bound, Bound::Array(_));
-                if !crossed || !has_array && !is_array && values * range.points <= POINTS {
-                    range.equal.push(equal);
-                    range.points *= values;
-                    range.fraction *= self.bounded(equal);
-                    continue;
-                }
-            }
-            range.ends.extend(own().filter(|b| matches!(b.bound, Bound::End(..))));
-            let ends: Vec<End<'_>> = range.ends.iter().filter_map(|bounding| bounding.end()).collect();
-            if !ends.is_empty() {
-                range.fraction *= self.between(key.column, &ends);
-            }
-            break;
+            keys = others;
         }
         range
+    }
+
+    /// The comparison of a key's next column with one value or several, and the number of these.
+    fn equality<'c, I: Iterator<Item = &'c Bounding<'s>>>(
+        &self,
+        range: &Reached<'c, 's>,
+        own: impl Fn() -> I,
+    ) -> Option<(&'c Bounding<'s>, f64)>
+    where
+        's: 'c,
+    {
+        let one = own().find(|b| matches!(b.bound, Bound::Equal(_) | Bound::Truth(_) | Bound::Null));
+        let equal = one.or_else(|| own().find(|b| b.bound.is_list()))?;
+        let values = match &equal.bound {
+            Bound::List(list) => list.len() as f64,
+            Bound::Array(array) => elements(array),
+            _ => 1.0,
+        };
+        // Two lists make each pair a key, and nobody knows the length of an array.
+        let is_array = |leading: &Leading<&Bounding<'_>>| {
+            matches!(leading, Leading::Values(Bounding { bound: Bound::Array(_), .. }))
+        };
+        let has_array = range.leading.iter().any(is_array) || matches!(equal.bound, Bound::Array(_));
+        let crossed = values > 1.0 && range.points > 1.0;
+        (!crossed || !has_array && values * range.points <= POINTS).then_some((equal, values))
+    }
+
+    /// A range that has each value of the key's next column, within the ends that it has so far,
+    /// and is bounded by later columns. `part`: the part of the rows that these ends keep.
+    fn skipping<'c>(
+        &self,
+        range: &Reached<'c, 's>,
+        (column, part): (u32, f64),
+        keys: &[IndexKey],
+        set: &[&'c Bounding<'s>],
+        row: f64,
+    ) -> Option<Reached<'c, 's>> {
+        let is_bounded = |key: &IndexKey| set.iter().any(|bounding| bounding.column == key.column);
+        let type_ = self.table.columns[column as usize].type_;
+        if self.statistics.is_none() || !has_length(type_) || !keys.iter().any(is_bounded) {
+            return None;
+        }
+        let mut longer = range.clone();
+        let ends = std::mem::take(&mut longer.ends);
+        longer.leading.push(Leading::Each(column, ends));
+        longer.fraction *= part;
+        longer.points *= (self.distinct(column) * part).max(1.0);
+        longer.points = longer.points.min((self.rows * longer.fraction).max(1.0));
+        longer.skips += longer.points;
+        let length = longer.leading.len();
+        let longer = self.extended(longer, keys, set, row);
+        (longer.leading.len() > length || !longer.ends.is_empty()).then_some(longer)
+    }
+
+    /// The work of reading a range.
+    fn work(&self, range: &Reached<'_, '_>, row: f64) -> f64 {
+        (range.points + range.skips) * cost::DESCENT + self.rows * range.fraction * row
     }
 
     /// Whether a key's order, after this number of fixed columns, is the wanted one; and whether it
@@ -330,7 +440,7 @@ impl<'s> Search<'s> {
 impl Access<'_> {
     /// All rows of a table.
     fn whole(rows: f64) -> Self {
-        let ranges = vec![Reach::default()];
+        let ranges = vec![Reach { leading: Vec::new(), ends: Vec::new() }];
         Access {
             index: None,
             ranges,
@@ -370,26 +480,45 @@ impl Access<'_> {
     }
 }
 
+/// The column that a leading part of a range bounds.
+fn column_of(leading: &Leading<&Bounding<'_>>) -> u32 {
+    match leading {
+        Leading::Values(bounding) => bounding.column,
+        Leading::Each(column, _) => *column,
+    }
+}
+
 fn key_range(range: &Reach<'_>, table: &Table) -> Result<KeyRange, SqlError> {
-    let type_ = |bounding: &Bounding<'_>| table.columns[bounding.column as usize].type_;
-    let mut key = KeyRange::default();
-    for bounding in &range.equal {
-        let type_ = type_(bounding);
-        key.equal.push(match &bounding.bound {
-            Bound::Equal(value) => KeyValue::One(key_value::exact(value, type_)?),
-            Bound::Truth(value) => KeyValue::One(Expr::boolean(*value)),
-            Bound::List(list) => {
-                let exact = list.iter().map(|value| key_value::exact(value, type_));
-                KeyValue::List(exact.collect::<Result<_, _>>()?)
+    let mut key = interval(&range.ends, table)?;
+    for leading in &range.leading {
+        key.equal.push(match leading {
+            Leading::Each(_, ends) => KeyValue::Each(interval(ends, table)?),
+            Leading::Values(bounding) => {
+                let type_ = table.columns[bounding.column as usize].type_;
+                match &bounding.bound {
+                    Bound::Equal(value) => KeyValue::One(key_value::exact(value, type_)?),
+                    Bound::Truth(value) => KeyValue::One(Expr::boolean(*value)),
+                    Bound::List(list) => {
+                        let exact = list.iter().map(|value| key_value::exact(value, type_));
+                        KeyValue::List(exact.collect::<Result<_, _>>()?)
+                    }
+                    Bound::Array(array) => KeyValue::Array((*array).clone()),
+                    Bound::Null | Bound::End(..) => KeyValue::Null,
+                }
             }
-            Bound::Array(array) => KeyValue::Array((*array).clone()),
-            Bound::Null | Bound::End(..) => KeyValue::Null,
         });
     }
-    for bounding in &range.ends {
+    Ok(key)
+}
+
+/// The interval of one column between ends.
+fn interval(ends: &[Bounding<'_>], table: &Table) -> Result<KeyRange, SqlError> {
+    let mut key = KeyRange::default();
+    for bounding in ends {
         match bounding.end() {
             Some(End::Compared(comparison, value)) => {
-                let end = key_value::end(value, type_(bounding), comparison)?;
+                let type_ = table.columns[bounding.column as usize].type_;
+                let end = key_value::end(value, type_, comparison)?;
                 match comparison {
                     Comparison::Greater | Comparison::GreaterEqual => key.low.push(end),
                     _ => key.high.push(end),
