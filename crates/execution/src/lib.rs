@@ -340,8 +340,9 @@ pub fn run<'s, 'x>(
         Plan::LockRows { input, targets, second_look } => {
             second_look::lock_rows(cx, (input, targets, second_look.as_deref()), file, arena, sink)
         }
-        Plan::Sort { input, keys, keep, limit } => {
-            sort::sort(cx, (input, keys, keep, limit.as_ref()), file, arena, sink)
+        Plan::Sort { input, keys, presorted, keep, limit } => {
+            let order = sort::Order { keys, presorted: *presorted };
+            sort::sort(cx, (input, order, keep, limit.as_ref()), file, arena, sink)
         }
         Plan::Limit { input, limit, offset, ties } => {
             sort::limit(cx, (input, limit.as_ref(), offset.as_ref(), ties), file, arena, sink)

@@ -16,6 +16,9 @@ use values::key::KeyOrder;
 use values::types::Datum;
 use values::work::tick_parts;
 
+/// The least number of rows of a part that is sorted by itself.
+const PART: usize = 32;
+
 /// Appends the bytes that order a row by `keys`.
 pub(super) fn sort_key<'s, 'x>(
     cx: &mut Executor<'s>,
@@ -33,10 +36,18 @@ pub(super) fn sort_key<'s, 'x>(
     Ok(())
 }
 
+/// The order of a sort.
+#[derive(Clone, Copy)]
+pub(super) struct Order<'s> {
+    pub(super) keys: &'s [SortKey],
+    /// The number of leading keys by which the input comes.
+    pub(super) presorted: usize,
+}
+
 /// Sort, and top-n when a limit is given.
 pub(super) fn sort<'s, 'x>(
     cx: &mut Executor<'s>,
-    (input, keys, keep, limit): (&'s Plan, &'s [SortKey], &'s [Reg], Option<&'s Expr>),
+    (input, order, keep, limit): (&'s Plan, Order<'s>, &'s [Reg], Option<&'s Expr>),
     file: &mut File<'x>,
     arena: &'x Arena<'s>,
     sink: &mut Sink<'s, '_>,
@@ -52,16 +63,61 @@ pub(super) fn sort<'s, 'x>(
         return Ok(Flow::More);
     }
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    if order.presorted > 0 {
+        return sort_in_parts(cx, (input, order, keep, limit), file, arena, sink);
+    }
     let mut sorter = Sorter::limited(cx.folder(), cx.work_mem(), limit);
     let (mut maker, mut key) = (Keys::default(), cx.take_bytes());
     run(cx, input, file, arena, &mut |cx, file, arena| {
         key.clear();
-        sort_key(cx, keys, (file, arena), &mut maker, &mut key)?;
+        sort_key(cx, order.keys, (file, arena), &mut maker, &mut key)?;
         sorter.push(&key, |to| pack_registers(keep, file, to))?;
         Ok(Flow::More)
     })?;
     cx.give_bytes(key);
     emit(cx, sorter.finish()?, keep, file, sink)
+}
+
+/// Sorts rows that come by some leading keys: part by part. A part has all rows of some values of
+/// these keys, and at least [`PART`] rows, so that short ones cost no sorter each.
+fn sort_in_parts<'s, 'x>(
+    cx: &mut Executor<'s>,
+    (input, order, keep, mut left): (&'s Plan, Order<'s>, &'s [Reg], usize),
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    let (before, after) = order.keys.split_at(order.presorted);
+    let new = |cx: &Executor<'s>, left| Sorter::limited(cx.folder(), cx.work_mem(), left);
+    let (mut sorter, mut rows) = (new(cx, left), 0);
+    let (mut maker, mut key, mut last) = (Keys::default(), cx.take_bytes(), cx.take_bytes());
+    let mut stopped = false;
+    run(cx, input, file, arena, &mut |cx, file, arena| {
+        key.clear();
+        sort_key(cx, before, (file, arena), &mut maker, &mut key)?;
+        if rows >= PART && !values::work::equal(&key, &last)? {
+            left = left.saturating_sub(rows);
+            let part = std::mem::replace(&mut sorter, new(cx, left.max(1)));
+            rows = 0;
+            stopped = emit(cx, part.finish()?, keep, file, sink)? == Flow::Stop;
+            if stopped || left == 0 {
+                return Ok(Flow::Stop);
+            }
+        }
+        last.clear();
+        values::work::put(&key, &mut last)?;
+        sort_key(cx, after, (file, arena), &mut maker, &mut key)?;
+        sorter.push(&key, |to| pack_registers(keep, file, to))?;
+        rows += 1;
+        Ok(Flow::More)
+    })?;
+    cx.give_bytes(key);
+    cx.give_bytes(last);
+    match stopped {
+        true => Ok(Flow::Stop),
+        false if left == 0 => Ok(Flow::More),
+        false => emit(cx, sorter.finish()?, keep, file, sink),
+    }
 }
 
 /// Gives sorted rows on.

@@ -105,7 +105,8 @@ fn runs_backward(plan: &Plan, functions: bool) -> bool {
     match plan {
         Plan::Values { rows, .. } => rows.len() > 1,
         Plan::Function { .. } => functions,
-        Plan::Scan(_) | Plan::Virtual { .. } | Plan::Sort { .. } | Plan::CommonScan { .. } => true,
+        Plan::Scan(_) | Plan::Virtual { .. } | Plan::CommonScan { .. } => true,
+        Plan::Sort { presorted, .. } => *presorted == 0,
         Plan::Filter { input, .. } | Plan::Project { input, .. } | Plan::Limit { input, .. } => {
             runs_backward(input)
         }

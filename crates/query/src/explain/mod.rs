@@ -308,6 +308,16 @@ impl Explainer<'_> {
         Show::new(self.show.names, &own, self.show.session).text(filter)
     }
 
+    /// A sort of rows that come by so many leading keys.
+    fn sort(&self, input: &Plan, (keys, presorted): (&[SortKey], usize)) -> Result<Node> {
+        let title = if presorted > 0 { "Incremental Sort" } else { "Sort" };
+        let known = (presorted > 0).then(|| self.sort_keys(&keys[..presorted]));
+        Ok(self
+            .over(title, &[input])?
+            .with("Sort Key", Some(self.sort_keys(keys)))
+            .with("Presorted Key", known))
+    }
+
     fn sort_keys(&self, keys: &[SortKey]) -> String {
         let one = |key: &SortKey| {
             let direction = if key.descending { " DESC" } else { "" };
@@ -371,9 +381,7 @@ impl Explainer<'_> {
                     .with("Group Key", (!keys.is_empty()).then(|| keys.join(", ")))
             }
             Plan::Window { input, .. } => self.over("WindowAgg", &[input])?,
-            Plan::Sort { input, keys, .. } => {
-                self.over("Sort", &[input])?.with("Sort Key", Some(self.sort_keys(keys)))
-            }
+            Plan::Sort { input, keys, presorted, .. } => self.sort(input, (keys, *presorted))?,
             Plan::Limit { input, .. } => self.over("Limit", &[input])?,
             Plan::Distinct { input, .. } => self.over("Unique", &[input])?,
             Plan::SetOperation { first, stages, .. } => {

@@ -261,6 +261,9 @@ pub enum Plan {
         input: Box<Plan>,
         /// The sort keys, most significant first.
         keys: Vec<SortKey>,
+        /// The number of leading keys by which the input rows come. Rows that are equal in these
+        /// are sorted together, and none of the next ones is read before they are passed on.
+        presorted: usize,
         /// The registers to keep.
         keep: Vec<Reg>,
         /// Top-n: the most rows that nodes above ask for (limit plus offset).

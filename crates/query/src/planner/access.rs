@@ -12,7 +12,7 @@
 
 use super::bounding::{Bound, Bounding, COMPARISONS, COPYING, Clause, End, MOST};
 use super::estimate::elements;
-use super::part::Share;
+use super::part::{Otherwise, Share};
 use super::search::Search;
 use super::{cost, key_value};
 use crate::plan::{AccessPath, KeyBound, KeyRange, KeyValue};
@@ -39,6 +39,10 @@ pub(super) struct Access<'s> {
     pub(super) rows: f64,
     /// Estimated cost of reading them, in the unit of [`cost`].
     pub(super) cost: f64,
+    /// The part of the cost that comes before the first row.
+    pub(super) ahead: f64,
+    /// The number of leading keys of the wanted order by which the rows come.
+    pub(super) sorted: usize,
     /// Whether the rows come in the wanted order.
     pub(super) ordered: bool,
 }
@@ -113,6 +117,7 @@ struct Candidate<'c, 's> {
     cost: f64,
     /// The part of the cost that comes before the first row.
     ahead: f64,
+    sorted: usize,
     ordered: bool,
 }
 
@@ -176,10 +181,25 @@ impl<'s> Search<'s> {
             true if path.ordered => path.ahead + (path.cost - path.ahead) * self.share.of(rows),
             true => {
                 let rows = rows.min(path.rows);
-                path.cost + self.otherwise.work(rows, self.share, self.methods)
+                let work = path.cost + self.otherwise.work(rows, self.share, self.methods);
+                work.min(self.of_sorted(path, rows).unwrap_or(f64::INFINITY))
             }
         };
         self.cheapest(|path| Some(total(path))).unwrap_or_else(|| Access::whole(self.rows))
+    }
+
+    /// The work of a path whose rows come by some leading keys of the wanted order, and of sorting
+    /// them among equal ones.
+    fn of_sorted(&self, path: &Candidate<'_, '_>, rows: f64) -> Option<f64> {
+        if path.sorted == 0 || self.otherwise != Otherwise::Sort {
+            return None;
+        }
+        let columns = self.order[..path.sorted].iter().filter_map(|key| self.own_column(&key.expr));
+        let sets = columns.map(|column| self.distinct(column)).product::<f64>().clamp(1.0, rows);
+        // The last set is read whole.
+        let read = (self.share.of(rows) + 1.0 / sets).min(1.0);
+        let sort = cost::of_method(self.methods.sort, cost::sort(rows * read, rows / sets));
+        Some(path.ahead + (path.cost - path.ahead) * read + sort)
     }
 
     /// The cheapest path in the wanted order, which then holds for joined rows, too. One row is in
@@ -209,9 +229,20 @@ impl<'s> Search<'s> {
         if is_choice {
             self.note_choices(&clauses);
         }
-        let (_, Candidate { index, matched, single, backward, rows, cost, ordered, .. }) = best?;
+        let (_, Candidate { index, matched, single, backward, rows, cost, ahead, sorted, ordered }) = best?;
         let ranges = matched.ranges.iter().map(Reached::owned).collect();
-        Some(Access { index, ranges, single, backward, used: matched.used, rows, cost, ordered })
+        Some(Access {
+            index,
+            ranges,
+            single,
+            backward,
+            used: matched.used,
+            rows,
+            cost,
+            ahead,
+            sorted,
+            ordered,
+        })
     }
 
     /// The path through the table's own tree.
@@ -241,10 +272,11 @@ impl<'s> Search<'s> {
         price: impl FnOnce(f64, f64) -> f64,
     ) -> Candidate<'c, 's> {
         let rows = if single { 1.0 } else { (self.rows * matched.fraction()).max(1.0) };
-        let (ordered, backward) = match single {
-            true => (true, false),
+        let (sorted, backward) = match single {
+            true => (self.order.len(), false),
             false => self.order_of(keys, matched.fixed()),
         };
+        let ordered = sorted == self.order.len();
         let bounds = matched.ranges.iter().any(|range| !range.leading.is_empty() || !range.ends.is_empty());
         let is_on = match index.is_some() || bounds {
             true => self.methods.index_scan,
@@ -252,7 +284,7 @@ impl<'s> Search<'s> {
         };
         let ahead = matched.skips() * cost::DESCENT;
         let cost = cost::of_method(is_on, ahead + price(matched.points(), rows));
-        Candidate { index, matched, single, backward, rows, cost, ahead, ordered }
+        Candidate { index, matched, single, backward, rows, cost, ahead, sorted, ordered }
     }
 
     /// The ranges to which the conditions bound a key. A condition with alternatives takes part if
@@ -406,34 +438,35 @@ impl<'s> Search<'s> {
         (range.points + range.skips) * cost::DESCENT + self.rows * range.fraction * row
     }
 
-    /// Whether a key's order, after this number of fixed columns, is the wanted one; and whether it
-    /// is backward.
-    fn order_of(&self, keys: &[IndexKey], fixed: usize) -> (bool, bool) {
-        if self.order.is_empty() {
-            return (true, false);
-        }
+    /// The number of leading keys of the wanted order that a key has after this number of fixed
+    /// columns, and whether backward. Fixed columns alone order nothing.
+    fn order_of(&self, keys: &[IndexKey], fixed: usize) -> (usize, bool) {
         // A column of both the index and the row's key comes twice.
         let mut passed: Vec<u32> = keys[..fixed].iter().map(|key| key.column).collect();
         let mut rest = keys[fixed..].iter();
         let mut backward: Option<bool> = None;
+        let mut sorted = 0;
         for wanted in self.order {
-            let Some(column) = self.own_column(&wanted.expr) else { return (false, false) };
+            let Some(column) = self.own_column(&wanted.expr) else { break };
             if passed.contains(&column) {
+                sorted += 1;
                 continue;
             }
             let next = rest.find(|key| !passed.contains(&key.column));
-            let Some(key) = next.filter(|key| key.column == column) else { return (false, false) };
+            let Some(key) = next.filter(|key| key.column == column) else { break };
             passed.push(column);
             let flipped = key.descending != wanted.descending;
             let nulls_fit = self.table.columns[column as usize].not_null
                 || self.conditions.iter().any(|condition| self.without_null(condition) == Some(column))
                 || (key.nulls_first != flipped) == wanted.nulls_first;
             if !nulls_fit || backward.is_some_and(|backward| backward != flipped) {
-                return (false, false);
+                break;
             }
             backward = Some(flipped);
+            sorted += 1;
         }
-        (true, backward.unwrap_or(false))
+        let orders = backward.is_some() || sorted == self.order.len();
+        (if orders { sorted } else { 0 }, backward.unwrap_or(false))
     }
 }
 
@@ -449,6 +482,8 @@ impl Access<'_> {
             used: Vec::new(),
             rows,
             cost: rows,
+            ahead: 0.0,
+            sorted: 0,
             ordered: false,
         }
     }

@@ -33,7 +33,7 @@ impl Planner<'_, '_> {
             add_step(&mut stages, side, (kind, all));
         }
         let plan = Plan::SetOperation { first: Box::new(first), stages, output };
-        Ok(Part { plan, rows, cost, ordered: false })
+        Ok(Part { plan, rows, cost, sorted: 0, ordered: false })
     }
 }
 

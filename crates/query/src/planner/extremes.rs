@@ -79,7 +79,7 @@ impl Planner<'_, '_> {
         let search = self.search(source, table, &conditions, available, wanted);
         let access = search.best_in_order()?;
         let found = (search.rows * search.kept(&conditions)).max(1.0);
-        Some(cost::DESCENT + access.cost / found)
+        Some(cost::DESCENT + access.ahead + (access.cost - access.ahead) / found)
     }
 
     /// Adds the conditions on the row with an aggregate's result. None if its argument is not a

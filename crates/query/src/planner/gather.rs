@@ -184,7 +184,7 @@ impl Planner<'_, '_> {
             Source::Common(id) => (self.common_scan(id, self.binder.sources[source].columns.clone()), 100.0),
             Source::Table(_) | Source::Query(_) => (Plan::Nothing, 1.0),
         };
-        Part { plan, rows, cost: rows, ordered: false }
+        Part { plan, rows, cost: rows, sorted: 0, ordered: false }
     }
 }
 

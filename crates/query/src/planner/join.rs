@@ -393,7 +393,7 @@ impl Planner<'_, '_> {
             Tree::Side(side, ordered) => {
                 let (leaf, own) = (join.leaf(side)?, std::mem::take(&mut join.own[side]));
                 let part = self.leaf(leaf, own, join.outside, join.wants(ordered))?;
-                return Ok((Part { ordered: part.ordered && ordered, ..part }, 1 << side));
+                return Ok((Part { sorted: 0, ordered: part.ordered && ordered, ..part }, 1 << side));
             }
             Tree::Join(step) => *step,
         };
@@ -439,7 +439,7 @@ impl Planner<'_, '_> {
         available.extend(join.outside);
         let leaf = self.leaf_of_loop(side, &conditions, &available, join)?;
         let right = self.leaf(leaf, conditions, &available, join.wants(ordered))?;
-        let right = Part { ordered: right.ordered && ordered, ..right };
+        let right = Part { sorted: 0, ordered: right.ordered && ordered, ..right };
         Ok(looped_parts(JoinKind::Inner, left, right))
     }
 
@@ -486,7 +486,7 @@ impl Planner<'_, '_> {
             let available: Registers = left_writes.union(join.outside).copied().collect();
             let leaf = self.leaf_of_loop(side, &on, &available, join)?;
             let right = self.leaf(leaf, on, &available, Wanted::default())?;
-            let right = Part { ordered: false, ..right };
+            let right = Part { sorted: 0, ordered: false, ..right };
             return Ok(looped_parts(join.kinds[side], left, right));
         }
         let keys = self.hash_keys(&on, &left_writes, &right_writes);
@@ -535,7 +535,7 @@ impl Planner<'_, '_> {
         };
         let cost = left.cost + right.cost + right.rows * cost::HASH_BUILD + left.rows * cost::HASH_PROBE;
         let ordered = left.ordered && !matches!(kind, JoinKind::Right | JoinKind::Full);
-        let mut part = Part { plan, rows: larger, cost, ordered };
+        let mut part = Part { plan, rows: larger, cost, sorted: 0, ordered };
         if !rest.is_empty()
             && let Plan::HashJoin { condition, .. } = &mut part.plan
         {
@@ -568,7 +568,7 @@ fn looped_parts(kind: JoinKind, left: Part, right: Part) -> Part {
     let cost = left.cost + left.rows * right.cost;
     let ordered = left.ordered || (at_most_one(&left.plan) && right.ordered);
     let plan = nested_loop(kind, left.plan, right.plan, None);
-    Part { plan, rows, cost, ordered }
+    Part { plan, rows, cost, sorted: 0, ordered }
 }
 
 /// An expression without its outer casts.

@@ -86,7 +86,7 @@ impl Planner<'_, '_> {
                 let (inside, mut outside) = push_down(*query, conditions);
                 outside.extend(late);
                 // Its order is its own, not the one wanted here.
-                let part = Part { ordered: false, ..self.query(inside, available)? };
+                let part = Part { sorted: 0, ordered: false, ..self.query(inside, available)? };
                 self.filtered(part, outside)
             }
             Leaf::Joined(join) => {
@@ -126,8 +126,13 @@ impl Planner<'_, '_> {
             let kept: f64 = conditions.iter().map(cost::selectivity).product();
             let filter = (!conditions.is_empty()).then(|| Expr::and(conditions));
             let plan = Plan::Virtual { relation: table.oid, columns, filter };
-            let part =
-                Part { plan, rows: (rows * kept).max(1.0), cost: rows, ordered: wanted.order.is_empty() };
+            let part = Part {
+                plan,
+                rows: (rows * kept).max(1.0),
+                cost: rows,
+                sorted: 0,
+                ordered: wanted.order.is_empty(),
+            };
             return self.filtered(part, late);
         }
         let search = self.search(source, &table, &conditions, available, wanted);
@@ -136,7 +141,7 @@ impl Planner<'_, '_> {
         let path = access.path(&table)?;
         let kept = search.rows * search.kept(&conditions);
         let rows = kept.min(access.rows);
-        let (used, cost, ordered) = (access.used, access.cost, access.ordered);
+        let (used, cost, sorted, ordered) = (access.used, access.cost, access.sorted, access.ordered);
         let mut filters = Vec::new();
         for (index, condition) in conditions.into_iter().enumerate() {
             if !used.contains(&index) {
@@ -146,7 +151,7 @@ impl Planner<'_, '_> {
         let filter = (!filters.is_empty()).then(|| Expr::and(filters));
         let identity = self.binder.sources[source].identity;
         let plan = Plan::Scan(Box::new(Scan { table, path, columns, identity, filter }));
-        self.filtered(Part { plan, rows: rows.max(1.0), cost, ordered }, late)
+        self.filtered(Part { plan, rows: rows.max(1.0), cost, sorted, ordered }, late)
     }
 
     /// Estimates a source under conditions.
@@ -307,7 +312,7 @@ impl LeafPrices<'_, '_, '_> {
         let search = self.planner.search(*source, table, conditions, available, self.wanted);
         let access = search.best_in_order()?;
         let rows = (search.rows * search.kept(conditions)).min(access.rows).max(1.0);
-        Some(Price { start: 0.0, cost: access.cost + access.rows * cost::ROW, rows })
+        Some(Price { start: access.ahead, cost: access.cost + access.rows * cost::ROW, rows })
     }
 
     fn price(estimate: &Estimate, leaf: &Leaf) -> Price {

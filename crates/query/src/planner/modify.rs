@@ -102,7 +102,7 @@ impl Planner<'_, '_> {
     ) -> Result<Planned, SqlError> {
         let written = written(&plan);
         let before = self.with_sublinks(returning.sublinks, &written)?;
-        let part = Part { plan, rows: 1.0, cost: 0.0, ordered: false };
+        let part = Part { plan, rows: 1.0, cost: 0.0, sorted: 0, ordered: false };
         let part = self.attach_bare(part, &returning.targets);
         let part = self.projected(part, returning.targets)?;
         self.pending = before;

@@ -15,6 +15,8 @@ pub(super) struct Part {
     pub(super) plan: Plan,
     pub(super) rows: f64,
     pub(super) cost: f64,
+    /// The number of leading keys of the wanted order by which its rows come.
+    pub(super) sorted: usize,
     /// Whether its rows come in the wanted order.
     pub(super) ordered: bool,
 }
@@ -22,7 +24,7 @@ pub(super) struct Part {
 impl Part {
     /// One row without columns.
     pub(super) fn one() -> Part {
-        Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, ordered: false }
+        Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, sorted: 0, ordered: false }
     }
 }
 

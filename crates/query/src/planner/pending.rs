@@ -234,7 +234,8 @@ impl Planner<'_, '_> {
             }
             let plan = Plan::Distinct { input: Box::new(pending.plan), keys, keep: Vec::new() };
             let cost = pending.cost + pending.rows * cost::HASH_BUILD;
-            let leaf = Leaf::Planned(Box::new(Part { plan, rows: pending.rows, cost, ordered: false }));
+            let leaf =
+                Leaf::Planned(Box::new(Part { plan, rows: pending.rows, cost, sorted: 0, ordered: false }));
             let writes = self.leaf_writes(&leaf);
             sides.push(Side { leaf, writes, needs: Registers::default(), join: None });
         }

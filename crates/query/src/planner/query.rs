@@ -84,7 +84,7 @@ impl Planner<'_, '_> {
                 self.pending = before;
                 let plan =
                     nested_loop(crate::plan::JoinKind::Inner, left.plan, Plan::Values { rows, output }, None);
-                self.topped(Part { plan, rows: count, cost: count, ordered: false }, top, None)?
+                self.topped(Part { plan, rows: count, cost: count, sorted: 0, ordered: false }, top, None)?
             }
             QueryBody::Set { sides, steps, output } => {
                 let part = self.set_operation(sides, &steps, output, outside)?;
@@ -123,7 +123,7 @@ impl Planner<'_, '_> {
         let cost = part.cost + part.rows * if sorted { cost::ROW } else { cost::HASH_PROBE };
         let ordered = sorted && order.user == User::Groups { sorts: true };
         let plan = Plan::Aggregate { input: Box::new(part.plan), groups, calls, keep: Vec::new(), sorted };
-        Ok(Part { plan, rows, cost, ordered })
+        Ok(Part { plan, rows, cost, sorted: 0, ordered })
     }
 
     /// Computes the calls over one window.
@@ -225,6 +225,9 @@ impl Planner<'_, '_> {
             User::OrderBy | User::Distinct => !order.keys.is_empty(),
             User::Groups { .. } => true,
         };
+        if matches!(order.user, User::Nobody | User::Groups { .. }) {
+            part.sorted = 0;
+        }
         let sets = Sets { calls: take(&mut select.grouped_sets), ordinality: None };
         let part = self.with_sets(part, sets)?;
         if !select.grouped {
@@ -293,7 +296,7 @@ impl Planner<'_, '_> {
                     keep_order(&mut part.plan);
                 } else {
                     let order = top.order.iter().map(copy_key).collect();
-                    part.plan = sorted(part.plan, order, None);
+                    part.plan = sorted(part.plan, (order, part.sorted), None);
                 }
                 part.plan = Plan::Distinct { input: Box::new(part.plan), keys, keep: Vec::new() };
                 part.ordered = true;
@@ -345,7 +348,7 @@ impl Planner<'_, '_> {
                 _ => None,
             };
             part.cost += cost::sort(part.rows, self.share(&top).kept(part.rows));
-            part.plan = sorted(part.plan, top.order, bound);
+            part.plan = sorted(part.plan, (top.order, part.sorted), bound);
         } else if !top.order.is_empty() {
             keep_order(&mut part.plan);
         }
@@ -477,9 +480,10 @@ pub(super) struct RowLocks {
     second_look: Option<Box<SecondLook>>,
 }
 
-fn sorted(input: Plan, keys: Vec<SortKey>, limit: Option<Expr>) -> Plan {
+/// Sorts rows that come by so many leading keys already.
+fn sorted(input: Plan, (keys, presorted): (Vec<SortKey>, usize), limit: Option<Expr>) -> Plan {
     if keys.is_empty() {
         return input;
     }
-    Plan::Sort { input: Box::new(input), keys, keep: Vec::new(), limit }
+    Plan::Sort { input: Box::new(input), keys, presorted, keep: Vec::new(), limit }
 }

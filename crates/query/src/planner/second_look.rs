@@ -358,5 +358,5 @@ fn candidates<'q>(parts: &Parts<'q>, stale: &Stale<'_>) -> Vec<Candidate<'q>> {
 }
 
 fn one(plan: Plan) -> Part {
-    Part { plan, rows: 1.0, cost: 0.0, ordered: false }
+    Part { plan, rows: 1.0, cost: 0.0, sorted: 0, ordered: false }
 }
