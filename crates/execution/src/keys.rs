@@ -111,12 +111,13 @@ pub(crate) fn primary_key_of_entry<'e>(
     }
     let length = payload.first_chunk().map(|bytes| usize::from(u16::from_le_bytes(*bytes)));
     let start = length.and_then(|length| key.len().checked_sub(length));
-    start.map(|start| &key[start..]).ok_or_else(|| {
-        SqlError::new(
-            values::SqlState::INDEX_CORRUPTED,
-            format!("index \"{}\" has a damaged entry", index.name),
-        )
-    })
+    start.map(|start| &key[start..]).ok_or_else(|| damaged_entry(index))
+}
+
+/// The error for an entry whose bytes are none of its columns.
+#[cold]
+pub(crate) fn damaged_entry(index: &Index) -> SqlError {
+    SqlError::new(values::SqlState::INDEX_CORRUPTED, format!("index \"{}\" has a damaged entry", index.name))
 }
 
 /// The two ends of a scan, in buffers that are used again.

@@ -2,13 +2,14 @@
 
 use txn::{Direction, Range, Stamp};
 
-use super::keys::{Bounds, primary_key_of_entry, table_tree, tree};
+use super::keys::{Bounds, damaged_entry, primary_key_of_entry, table_tree, tree};
 use super::ranges::{Interval, Keyed, intervals};
 use super::{Arena, Executor, File, Flow, Sink, from_txn, out_of_line};
 use catalog::Index;
 use expressions::expr::Expr;
-use query::plan::{AccessPath, ColumnRead, KeyRange, RowIdentity, Scan};
+use query::plan::{AccessPath, ColumnRead, KeyRange, Reg, RowIdentity, Scan};
 use values::error::SqlError;
+use values::key;
 use values::row;
 use values::types::Datum;
 
@@ -273,10 +274,17 @@ fn index_rows<'s>(
     cx.scoped(|cx, own| {
         while let Some((key, payload, _)) = entries.next(cx.txn).map_err(from_txn)? {
             cx.check()?;
-            let primary = primary_key_of_entry(index, key, payload)?;
             let flow = {
                 let file = own.file(file);
-                fetch(cx, scan, primary, file, own, sink)?
+                match &scan.entry {
+                    Some(registers) => {
+                        entry(cx, scan, (index, registers), (key, payload), (file, own), sink)?
+                    }
+                    None => {
+                        let primary = primary_key_of_entry(index, key, payload)?;
+                        fetch(cx, scan, primary, file, own, sink)?
+                    }
+                }
             };
             own.bump.reset();
             if flow == Flow::Stop {
@@ -285,6 +293,38 @@ fn index_rows<'s>(
         }
         Ok(Flow::More)
     })
+}
+
+/// Gives the row of an entry that has all columns of the scan in these registers.
+fn entry<'s, 'x>(
+    cx: &mut Executor<'s>,
+    scan: &'s Scan,
+    (index, registers): (&'s Index, &[Option<Reg>]),
+    (key, payload): (&[u8], &[u8]),
+    (file, arena): (&mut File<'x>, &'x Arena<'s>),
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    let parts = super::keys::index_parts(index).chain(super::keys::primary_parts(&scan.table));
+    let mut rest = key;
+    for ((at, part), register) in parts.enumerate().zip(registers) {
+        if index.unique && at == index.columns.len() {
+            rest = payload;
+        }
+        let type_ = scan.table.columns[part.column as usize].type_;
+        let column = key::length(rest, type_, part.order).and_then(|length| rest.split_at_checked(length));
+        let Some((column, others)) = column else { return Err(damaged_entry(index)) };
+        if let Some(register) = register {
+            let value = key::decode(column, type_, part.order, &arena.bump);
+            file[*register as usize] = value.ok_or_else(|| damaged_entry(index))?;
+        }
+        rest = others;
+    }
+    if let Some(filter) = &scan.filter
+        && !cx.test(filter, file, arena)?
+    {
+        return Ok(Flow::More);
+    }
+    sink(cx, file, arena)
 }
 
 fn direction(backward: bool) -> Direction {

@@ -18,10 +18,12 @@
 //!    exactly where values are. Indexes, hash tables and sorts rest on it.
 //! 2. No value's bytes are the beginning of another's of the same type. So the bytes of the next
 //!    column never decide between two values of this one.
-//! 3. Keys are never decoded: rows hold the values. So a key may lose what its order does not need.
-//!    But the bytes of most types show where a value ends ([`length`]).
+//! 3. Rows hold the values. So a key may lose what its order does not need. The bytes of most types
+//!    show where a value ends ([`length`]), and those of some lose nothing ([`decode`]).
 //! 4. Trees on disk are ordered by these bytes. Another encoding is another format of the folder
 //!    (docs/formats.md).
+
+mod decode;
 
 use runtime::work::STRIDE;
 
@@ -30,6 +32,8 @@ use crate::types::compare::unpadded;
 use crate::types::numeric::{self, Numeric};
 use crate::types::{Datum, NumericRef, Type, oid};
 use crate::work;
+
+pub use decode::{decode, is_decodable};
 
 /// The order of one column of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -297,6 +301,10 @@ mod tests {
                 if !left.is_null() {
                     assert_eq!(length(&a[..a.len() - 1], type_, order), None, "{left:?}");
                 }
+                let memory = bumpalo::Bump::new();
+                let decoded = decode(&a, type_, order, &memory).map(|decoded| format!("{decoded:?}"));
+                let is_known = is_decodable(type_) || left.is_null();
+                assert_eq!(decoded, is_known.then(|| format!("{left:?}")));
                 for right in values {
                     let mut b = Vec::new();
                     encode(*right, order, &mut b).unwrap();

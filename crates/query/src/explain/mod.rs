@@ -148,6 +148,7 @@ fn join(method: &str, kind: JoinKind) -> String {
 fn scan_title(scan: &Scan) -> String {
     let table = quoted(&scan.table.name);
     let way = |backward: bool| if backward { " Backward" } else { "" };
+    let only = if scan.entry.is_some() { " Only" } else { "" };
     let primary = || scan.table.primary_key.as_ref().map_or_else(String::new, |key| quoted(&key.name));
     match &scan.path {
         AccessPath::Point { .. } => format!("Index Scan using {} on {table}", primary()),
@@ -162,7 +163,7 @@ fn scan_title(scan: &Scan) -> String {
         }
         AccessPath::Index { index, backward, .. } => {
             format!(
-                "Index Scan{} using {} on {table}",
+                "Index{only} Scan{} using {} on {table}",
                 way(*backward),
                 quoted(&scan.table.indexes[*index].name)
             )

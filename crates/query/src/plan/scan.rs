@@ -45,6 +45,9 @@ pub struct Scan {
     pub path: AccessPath,
     /// The columns to decode.
     pub columns: Vec<ColumnRead>,
+    /// The registers of the columns of an index's entry: of its own, then of the row's key. Set if
+    /// the entry has all that the scan decodes, so that it reads no row.
+    pub entry: Option<Box<[Option<Reg>]>>,
     /// Set if a node above locks or changes the row.
     pub identity: Option<RowIdentity>,
     /// The conditions that the key range does not cover; None keeps all rows.

@@ -255,9 +255,10 @@ impl<'s> Search<'s> {
 
     fn index_path<'c>(&self, number: usize, clauses: &'c [Clause<'s>]) -> Candidate<'c, 's> {
         let keys = self.table.entry_keys(number);
-        let matched = self.matched(&keys, clauses, cost::INDEX_ROW);
+        let row = if self.covering(number).is_some() { cost::ENTRY } else { cost::INDEX_ROW };
+        let matched = self.matched(&keys, clauses, row);
         let single = self.table.indexes[number].unique && matched.is_point(&keys);
-        let row = if single { cost::DESCENT + 1.0 } else { cost::INDEX_ROW };
+        let row = if single { cost::DESCENT + 1.0 } else { row };
         self.candidate(Some(number), &keys, matched, single, |points, rows| {
             points * cost::DESCENT + rows * row
         })
@@ -486,6 +487,11 @@ impl Access<'_> {
             sorted: 0,
             ordered: false,
         }
+    }
+
+    /// The position of the index that it scans, if it may find several rows.
+    pub(super) fn scanned_index(&self) -> Option<usize> {
+        self.index.filter(|_| !self.single)
     }
 
     /// The path for the executor.

@@ -18,6 +18,8 @@ pub(super) const SOME_ROWS: f64 = 100.0;
 pub(super) const DESCENT: f64 = 3.0;
 /// Work of reading one entry of a secondary index and its row.
 pub(super) const INDEX_ROW: f64 = 4.0;
+/// Work of reading one entry alone.
+pub(super) const ENTRY: f64 = 1.2;
 /// Work of inserting one row into a hash table.
 pub(super) const HASH_BUILD: f64 = 1.5;
 /// Work of one lookup in a hash table.

@@ -36,7 +36,9 @@ impl Planner<'_, '_> {
         available: &'s Registers,
         wanted: Wanted<'s>,
     ) -> Search<'s> {
-        self.search_in(&self.binder.sources[source].columns, table, (conditions, available), wanted)
+        let of = &self.binder.sources[source];
+        let search = self.search_in(&of.columns, table, (conditions, available), wanted);
+        Search { reads_columns: of.identity.is_none(), ..search }
     }
 
     fn search_in<'s>(
@@ -55,6 +57,7 @@ impl Planner<'_, '_> {
             statistics: self.context().catalog.statistics(table.oid),
             values: &*self.binder,
             choices: &self.choices,
+            reads_columns: false,
             alone: self.binder.sources.len() == 1,
             order: wanted.order,
             share: wanted.share,
@@ -138,7 +141,8 @@ impl Planner<'_, '_> {
         let search = self.search(source, &table, &conditions, available, wanted);
         let access = wanted.ordered.then(|| search.best_in_order()).flatten();
         let access = access.unwrap_or_else(|| search.best());
-        let path = access.path(&table)?;
+        let (path, entry) =
+            (access.path(&table)?, access.scanned_index().and_then(|index| search.covering(index)));
         let kept = search.rows * search.kept(&conditions);
         let rows = kept.min(access.rows);
         let (used, cost, sorted, ordered) = (access.used, access.cost, access.sorted, access.ordered);
@@ -150,7 +154,7 @@ impl Planner<'_, '_> {
         }
         let filter = (!filters.is_empty()).then(|| Expr::and(filters));
         let identity = self.binder.sources[source].identity;
-        let plan = Plan::Scan(Box::new(Scan { table, path, columns, identity, filter }));
+        let plan = Plan::Scan(Box::new(Scan { table, path, columns, entry, identity, filter }));
         self.filtered(Part { plan, rows: rows.max(1.0), cost, sorted, ordered }, late)
     }
 

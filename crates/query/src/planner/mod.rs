@@ -9,6 +9,7 @@ mod chain;
 mod classes;
 mod common;
 mod cost;
+mod covering;
 mod estimate;
 mod extremes;
 mod factor;

@@ -37,6 +37,8 @@ pub(super) struct Search<'s> {
     pub(super) values: &'s dyn Peek,
     /// The choices noted so far.
     pub(super) choices: &'s RefCell<Vec<Choice>>,
+    /// Whether the columns are all that the statement needs of a row.
+    pub(super) reads_columns: bool,
     /// Whether the statement reads no other table.
     pub(super) alone: bool,
     /// The order that the query wants, and the part of the rows.
