@@ -401,8 +401,8 @@ fn run_rest<'s, 'x>(
         Plan::Aggregate { input, groups, calls, keep, sorted } => {
             aggregate::Aggregation { input, groups, calls, keep, sorted: *sorted }.run(cx, file, arena, sink)
         }
-        Plan::Window { input, partition, order, calls, keep } => {
-            window::Window { input, partition, order, calls, keep }.run(cx, file, arena, sink)
+        Plan::Window { input, partition, order, calls, keep, run } => {
+            window::Window { input, partition, order, calls, keep, run }.run(cx, file, arena, sink)
         }
         Plan::SetOperation { first, stages, output } => {
             set::SetOperation { first, stages, output }.run(cx, file, arena, sink)

@@ -240,6 +240,27 @@ pub enum WindowFunction {
     Aggregate(Aggregate),
 }
 
+impl WindowFunction {
+    /// The function's name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            WindowFunction::RowNumber => "row_number",
+            WindowFunction::Rank => "rank",
+            WindowFunction::DenseRank => "dense_rank",
+            WindowFunction::PercentRank => "percent_rank",
+            WindowFunction::CumeDist => "cume_dist",
+            WindowFunction::Ntile => "ntile",
+            WindowFunction::NthValue => "nth_value",
+            WindowFunction::Lag => "lag",
+            WindowFunction::Lead => "lead",
+            WindowFunction::FirstValue => "first_value",
+            WindowFunction::LastValue => "last_value",
+            WindowFunction::Aggregate(aggregate) => aggregate.kind.name(),
+        }
+    }
+}
+
 /// Set-returning functions that the executor runs itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetFunction {

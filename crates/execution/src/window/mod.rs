@@ -6,8 +6,9 @@
 //! fetches the rows it asks for.
 //!
 //! A single partition without an order needs no sort: its rows are handed on as they come, if no
-//! call needs all of them ([`stream`]).
+//! call needs all of them ([`stream`]). Ranks need no kept rows either ([`ranks`]).
 
+mod ranks;
 mod stream;
 
 use bumpalo::Bump;
@@ -16,11 +17,11 @@ use super::memory::{pack_registers, unpack_registers};
 use super::records::Keys;
 use super::sort::sort_key;
 use super::{Arena, Executor, File, Flow, Sink, run};
-use crate::spill::{Rows, RowsReader, Sorted, pack, unpack};
+use crate::spill::{Rows, RowsReader, Sorted, Sorter, pack, unpack};
 use expressions::expr::Expr;
 use expressions::function::WindowFunction;
 use expressions::functions::Accumulator;
-use query::plan::{Plan, Reg, SortKey, WindowCall};
+use query::plan::{Plan, Reg, RunCondition, SortKey, WindowCall};
 use values::error::{SqlError, SqlState};
 use values::types::{Datum, Value};
 use values::work::{self, tick_parts};
@@ -32,6 +33,7 @@ pub(super) struct Window<'s> {
     pub order: &'s [SortKey],
     pub calls: &'s [WindowCall],
     pub keep: &'s [Reg],
+    pub run: &'s Option<Box<RunCondition>>,
 }
 
 /// The bucket of row `at`, as ntile() counts. Buckets have equal sizes; the first ones take one row
@@ -71,10 +73,13 @@ impl<'s> Window<'s> {
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
+        if self.ranks_only() {
+            return self.rank(cx, file, arena, sink);
+        }
         if let Some(reach) = self.reach() {
             return self.stream(reach, cx, file, arena, sink);
         }
-        let mut sorted = self.sort(cx, file, arena)?;
+        let mut sorted = self.sort(cx, file, arena, usize::MAX)?;
         let mut rows = Rows::numbered(cx.work_mem());
         // The last row's key, and how many of its bytes belong to the partition.
         let (mut last, mut last_partition) = (Vec::new(), 0);
@@ -100,31 +105,34 @@ impl<'s> Window<'s> {
         if rows.count() > 0 { self.give(cx, &rows, file, sink) } else { Ok(Flow::More) }
     }
 
-    /// Sorts the input by partition and order. A payload holds how many bytes of the key belong to
-    /// the partition (u32), the calls' arguments and the kept registers.
+    /// Sorts the input by partition and order. The first `most` rows are enough. A payload holds
+    /// how many bytes of the key belong to the partition (u32), the calls' arguments and the kept
+    /// registers.
     fn sort<'x>(
         &self,
         cx: &mut Executor<'s>,
         file: &mut File<'x>,
         arena: &'x Arena<'s>,
+        most: usize,
     ) -> Result<Sorted, SqlError> {
-        let mut sorter = cx.sorter();
-        let (mut maker, mut key, mut payload) = (Keys::default(), Vec::new(), Vec::new());
+        let mut sorter = Sorter::limited(cx.folder(), cx.work_mem(), most);
+        let (mut maker, mut key) = (Keys::default(), Vec::new());
         run(cx, self.input, file, arena, &mut |cx, file, arena| {
             key.clear();
-            payload.clear();
             tick_parts(self.partition.len())?;
             for expr in self.partition {
                 maker.plain(cx.eval(expr, file, arena)?, &mut key)?;
             }
-            payload.extend_from_slice(&(key.len() as u32).to_le_bytes());
+            let partition = key.len() as u32;
             sort_key(cx, self.order, (file, arena), &mut maker, &mut key)?;
             tick_parts(self.calls.len())?;
-            for argument in self.calls.iter().flat_map(|call| &call.arguments) {
-                pack([cx.eval(argument, file, arena)?].into_iter(), &mut payload)?;
-            }
-            pack_registers(self.keep, file, &mut payload)?;
-            sorter.push(&key, |to| work::put(&payload, to))?;
+            sorter.push(&key, |to| {
+                to.extend_from_slice(&partition.to_le_bytes());
+                for argument in self.calls.iter().flat_map(|call| &call.arguments) {
+                    pack([cx.eval(argument, file, arena)?].into_iter(), to)?;
+                }
+                pack_registers(self.keep, file, to)
+            })?;
             Ok(Flow::More)
         })?;
         sorter.finish()

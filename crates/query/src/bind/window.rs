@@ -80,7 +80,9 @@ impl Binder<'_> {
         };
         match self.levels.last().and_then(|level| level.windows.iter().position(same)) {
             Some(index) => self.level().windows[index].calls.push(call),
-            None => self.level().windows.push(Window { partition, order, calls: vec![call] }),
+            None => {
+                self.level().windows.push(Window { partition, order, calls: vec![call], run: Vec::new() })
+            }
         }
         Ok(Expr::column(output, type_))
     }

@@ -148,6 +148,9 @@ pub struct Window {
     pub order: Vec<SortKey>,
     /// The functions.
     pub calls: Vec<WindowCall>,
+    /// Conditions of the query around it that end a partition where one is false. The planner moves
+    /// them here.
+    pub(crate) run: Vec<Expr>,
 }
 
 impl Window {

@@ -36,6 +36,7 @@ pub(crate) fn query_reads(query: &Query, into: &mut Registers) {
                     .iter()
                     .chain(keys)
                     .chain(arguments)
+                    .chain(&window.run)
                     .for_each(|expr| registers::of_expr(expr, into));
             }
             select.sublinks.iter().for_each(|link| sublink_reads(link, into));

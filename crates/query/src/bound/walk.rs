@@ -113,6 +113,7 @@ pub(crate) fn select(select: &mut Select, visit: &mut dyn FnMut(Part<'_>)) {
             exprs(call.arguments.iter_mut(), visit);
             visit(Part::Register(&mut call.output));
         }
+        exprs(window.run.iter_mut(), visit);
     }
     sets(&mut select.grouped_sets, visit);
     sets(&mut select.sets, visit);

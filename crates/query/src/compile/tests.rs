@@ -84,7 +84,7 @@ const SHAPES: &[(&str, &[&str])] = &[
             "        ->  Unique",
             "              ->  Filter",
             "                    ->  WindowAgg",
-            "                          ->  Seq Scan on u",
+            "                          ->  Index Scan using u_name_key on u",
             "        ->  Index Scan using t_pkey on t",
         ],
     ),

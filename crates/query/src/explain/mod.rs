@@ -5,7 +5,8 @@
 mod names;
 
 use crate::plan::{
-    AccessPath, Body, JoinKind, KeyBound, KeyRange, KeyValue, Plan, Scan, SetKind, SortKey, Statement,
+    AccessPath, Body, JoinKind, KeyBound, KeyRange, KeyValue, Plan, RunCondition, Scan, SetKind, SortKey,
+    Statement,
 };
 use catalog::Table;
 use expressions::expr::{Expr, Show};
@@ -381,7 +382,7 @@ impl Explainer<'_> {
                 self.over(aggregate_title(groups.is_empty(), *sorted), &[input])?
                     .with("Group Key", (!keys.is_empty()).then(|| keys.join(", ")))
             }
-            Plan::Window { input, .. } => self.over("WindowAgg", &[input])?,
+            Plan::Window { input, run, .. } => self.window(input, run.as_deref())?,
             Plan::Sort { input, keys, presorted, .. } => self.sort(input, (keys, *presorted))?,
             Plan::Limit { input, .. } => self.over("Limit", &[input])?,
             Plan::Distinct { input, .. } => self.over("Unique", &[input])?,
@@ -428,6 +429,12 @@ impl Explainer<'_> {
                 Ok(shown.with("Join Filter", self.shown(condition)))
             }
         }
+    }
+
+    fn window(&self, input: &Plan, run: Option<&RunCondition>) -> Result<Node> {
+        let conditions = run.iter().flat_map(|run| &run.conditions);
+        let shown = all_of(conditions.map(|condition| self.show.text(condition)).collect());
+        Ok(self.over("WindowAgg", &[input])?.with("Run Condition", shown))
     }
 
     /// The node of a command that writes rows of its input.

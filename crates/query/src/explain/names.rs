@@ -5,8 +5,9 @@ use runtime::hash::HashMap;
 
 use super::{Result, SHOWING};
 use crate::plan::walk::children;
-use crate::plan::{Plan, Reg, Scan, SubqueryKind};
+use crate::plan::{Plan, Reg, Scan, SubqueryKind, WindowCall};
 use expressions::expr::{Expr, Show};
+use expressions::function::WindowFunction;
 use values::environment::Environment;
 use values::identifier::quoted;
 use values::work;
@@ -16,8 +17,8 @@ use values::work;
 pub(super) fn names(root: &Plan, session: &dyn Environment) -> Result<HashMap<u32, String>> {
     let mut names = HashMap::default();
     let several = tables(root) > 1;
-    let mut subqueries = 0;
-    collect(root, several, session, &mut subqueries, &mut names)?;
+    let mut counts = Counts::default();
+    collect(root, several, session, &mut counts, &mut names)?;
     Ok(names)
 }
 
@@ -38,17 +39,24 @@ fn tables(plan: &Plan) -> usize {
     own + inputs(plan).into_iter().map(tables).sum::<usize>()
 }
 
+/// The nodes numbered so far.
+#[derive(Default)]
+struct Counts {
+    subqueries: u32,
+    windows: u32,
+}
+
 /// Visits inputs first, since a node's expressions show the names of the registers they read.
 fn collect(
     plan: &Plan,
     several: bool,
     session: &dyn Environment,
-    subqueries: &mut u32,
+    counts: &mut Counts,
     names: &mut HashMap<u32, String>,
 ) -> Result<()> {
     work::tick(SHOWING)?;
     for input in inputs(plan) {
-        collect(input, several, session, subqueries, names)?;
+        collect(input, several, session, counts, names)?;
     }
     match plan {
         Plan::Scan(scan) => {
@@ -70,13 +78,13 @@ fn collect(
             }
         }
         Plan::Subquery { kind, output, .. } => {
-            *subqueries += 1;
+            counts.subqueries += 1;
             let exists = if matches!(kind, SubqueryKind::Exists | SubqueryKind::Matches { .. }) {
                 "EXISTS"
             } else {
                 ""
             };
-            names.insert(*output, format!("{exists}(SubPlan {subqueries})"));
+            names.insert(*output, format!("{exists}(SubPlan {})", counts.subqueries));
         }
         Plan::SetOperation { first, output, .. } => {
             for (left, register) in first.1.iter().zip(output) {
@@ -85,9 +93,8 @@ fn collect(
             }
         }
         Plan::Window { calls, .. } => {
-            for (at, call) in calls.iter().enumerate() {
-                names.insert(call.output, format!("(Window {})", at + 1));
-            }
+            counts.windows += 1;
+            windowed(calls, counts.windows, session, names)?;
         }
         Plan::Function { calls, .. } => {
             for call in calls {
@@ -125,6 +132,28 @@ fn computed(
         work::tick(shown.len())?;
         if shown.len() <= LONGEST {
             names.insert(*register, shown);
+        }
+    }
+    Ok(())
+}
+
+/// Names the results of a window's functions.
+fn windowed(
+    calls: &[WindowCall],
+    window: u32,
+    session: &dyn Environment,
+    names: &mut HashMap<u32, String>,
+) -> Result<()> {
+    for call in calls {
+        let function = call.function.name();
+        let arguments = match (&call.function, call.arguments.as_slice()) {
+            (WindowFunction::Aggregate(_), []) => "*".to_owned(),
+            (_, arguments) => Show::new(names, &[], session).list(arguments, ", "),
+        };
+        let shown = format!("{function}({arguments}) OVER w{window}");
+        work::tick(shown.len())?;
+        if shown.len() <= LONGEST {
+            names.insert(call.output, shown);
         }
     }
     Ok(())

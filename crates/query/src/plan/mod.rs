@@ -254,6 +254,8 @@ pub enum Plan {
         calls: Vec<WindowCall>,
         /// The registers to keep.
         keep: Vec<Reg>,
+        /// The rows to give on; None means all.
+        run: Option<Box<RunCondition>>,
     },
     /// Sorts. With `limit` it keeps only that many of the first rows.
     Sort {
@@ -441,6 +443,20 @@ pub struct WindowCall {
     pub arguments: Vec<Expr>,
     /// The register of the result.
     pub output: Reg,
+}
+
+/// Conditions that end a partition of a window. All functions of the window are row_number(),
+/// rank() or dense_rank().
+#[derive(Debug)]
+pub struct RunCondition {
+    /// The first row for which one is not true ends its partition, and is not given on. They read
+    /// the window's functions.
+    pub conditions: Vec<Expr>,
+    /// Top-n of a single partition: no more rows meet the conditions. NULL means none. Its
+    /// evaluation cannot fail.
+    pub most: Option<Expr>,
+    /// Whether the input comes in the order of the window's keys.
+    pub in_order: bool,
 }
 
 /// The kinds of set operations.

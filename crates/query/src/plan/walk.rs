@@ -197,10 +197,14 @@ macro_rules! node_exprs {
                 });
                 $calls(calls, $visit);
             }
-            Plan::Window { partition, order, calls, .. } => {
+            Plan::Window { partition, order, calls, run, .. } => {
                 partition.$iter().for_each(&mut *$visit);
                 $sort(order, $visit);
                 calls.$iter().for_each(|call| call.arguments.$iter().for_each(&mut *$visit));
+                run.$iter().for_each(|run| {
+                    run.conditions.$iter().for_each(&mut *$visit);
+                    run.most.$iter().for_each(&mut *$visit);
+                });
             }
             Plan::Sort { keys, limit, .. } => {
                 $sort(keys, $visit);

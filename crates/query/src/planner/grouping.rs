@@ -1,4 +1,5 @@
-//! The order in which a SELECT wants the rows of its FROM, for ORDER BY, GROUP BY and DISTINCT.
+//! The order in which a SELECT wants the rows of its FROM, for ORDER BY, GROUP BY, DISTINCT and
+//! windows.
 //!
 //! Rows in the order of the groups need no hash table, and with a LIMIT the first groups are
 //! enough. DISTINCT gives the first row of each key in the order of its input.
@@ -23,6 +24,8 @@ pub(super) enum User {
     Nobody,
     OrderBy,
     Distinct,
+    /// A window with a run condition.
+    Window,
     /// GROUP BY, and whether the groups then come as ORDER BY wants them.
     Groups {
         sorts: bool,
@@ -33,7 +36,7 @@ pub(super) enum User {
 pub(super) struct Order {
     pub(super) user: User,
     pub(super) keys: Vec<SortKey>,
-    share: Share,
+    pub(super) share: Share,
     /// Estimated groups, if there is a grouping over columns.
     pub(super) groups: Option<f64>,
 }
@@ -47,6 +50,7 @@ impl Order {
     pub(super) fn wanted(&self) -> Wanted<'_> {
         let otherwise = match self.user {
             User::Groups { .. } => Otherwise::Hash,
+            User::Window => Otherwise::Window,
             _ => Otherwise::Sort,
         };
         Wanted { order: &self.keys, share: self.share, otherwise, ordered: false }
@@ -67,7 +71,8 @@ impl Planner<'_, '_> {
         let keys = || top.order.iter().map(copy_key).collect();
         match &select.distinct {
             _ if select.grouped => self.order_for_groups(select, from, top).unwrap_or(none),
-            Distinct::No if select.windows.is_empty() && select.sets.is_empty() => {
+            _ if !select.windows.is_empty() => self.order_for_window(select).unwrap_or(none),
+            Distinct::No if select.sets.is_empty() => {
                 Order { user: User::OrderBy, keys: keys(), share: self.share(top), groups: None }
             }
             Distinct::All(columns) | Distinct::On(columns) if is_plain && !top.order.is_empty() => {

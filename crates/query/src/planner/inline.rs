@@ -8,11 +8,11 @@
 //!    statement that joins it with nothing.
 
 use super::pushdown::{WRAPPED, is_open};
+use super::stable::is_stable;
 use crate::bind::Binder;
 use crate::bound::walk::{self, Part};
 use crate::bound::{Bound, CommonQuery, FromItem, OutputColumn, Query, QueryBody, Select, Source};
 use expressions::expr::Expr;
-use expressions::function::Volatility;
 use runtime::hash::HashMap;
 
 /// Moves them.
@@ -61,17 +61,6 @@ fn read_alone(bound: &Bound) -> Option<u32> {
         Some(FromItem::Source(_, Source::Common(id))) => Some(*id),
         _ => None,
     }
-}
-
-/// Whether a query gives the same rows wherever it runs, and changes nothing.
-fn is_stable(query: &mut Query) -> bool {
-    let mut stable = true;
-    walk::query(query, &mut |part| match part {
-        Part::Expr(expr) => stable &= expr.volatility() < Volatility::Volatile,
-        Part::Locked(_) => stable = false,
-        _ => {}
-    });
-    stable
 }
 
 /// A query whose columns fill other registers, as far as anything reads them.

@@ -15,7 +15,7 @@ use super::leaf::{LeafPrices, after_test};
 use super::nested_loop::nested_loop;
 use super::order::{self, Goal, Join, Method, Tree};
 use super::part::{Leaf, Part, Semi, Side, Wanted};
-use super::pushdown::{has_stable_rows, is_open, push_down};
+use super::pushdown::{is_open, push_down};
 use super::single::at_most_one;
 use super::written::written;
 use crate::bound::{FromItem, Query, QueryBody};
@@ -242,7 +242,7 @@ impl Planner<'_, '_> {
     fn kept_query(&self, leaf: &Leaf, inside: &[Expr]) -> Option<Box<Query>> {
         let Leaf::Query(query) = leaf else { return None };
         let QueryBody::Select(select) = &query.body else { return None };
-        if !has_stable_rows(select)
+        if !super::stable::has_stable_rows(select)
             || self.nesting > MOST_NESTED
             || inside.iter().any(|condition| self.reads_pending(condition))
         {

@@ -34,13 +34,16 @@ mod prune;
 mod pushdown;
 mod query;
 mod rejects;
+mod run;
 mod search;
 mod second_look;
 mod semi;
 mod sets;
 mod single;
+mod stable;
 mod stale;
 mod top;
+mod window;
 mod written;
 
 use std::cell::RefCell;

@@ -81,6 +81,8 @@ impl Share {
 pub(super) enum Otherwise {
     #[default]
     Sort,
+    /// The sort of a window, which takes no order of its leading keys.
+    Window,
     /// A hash table of groups.
     Hash,
 }
@@ -89,7 +91,9 @@ impl Otherwise {
     /// The work for so many rows.
     pub(super) fn work(self, rows: f64, share: Share, methods: Methods) -> f64 {
         match self {
-            Otherwise::Sort => cost::of_method(methods.sort, cost::sort(rows, share.kept(rows))),
+            Otherwise::Sort | Otherwise::Window => {
+                cost::of_method(methods.sort, cost::sort(rows, share.kept(rows)))
+            }
             Otherwise::Hash => rows * cost::HASH_PROBE,
         }
     }

@@ -5,10 +5,11 @@
 //! 1. The subquery's rows that meet the condition stay the same. So a condition moves below a
 //!    grouping only if it reads grouping columns. It moves below windows only if it reads columns
 //!    by which each is partitioned, and below a DISTINCT ON only if it reads its columns. None
-//!    moves below a limit.
+//!    moves below a limit. A bound on a window's result ends the window ([`super::run`]).
 //! 2. A condition moves below a set operation into each of its sides.
 //! 3. No volatile expression is moved or copied.
 
+use super::stable::has_stable_rows;
 use crate::bound::{Distinct, FromItem, Query, QueryBody, Select, Source, SourceId};
 use crate::plan::Reg;
 use crate::registers::{self, Registers};
@@ -59,12 +60,6 @@ pub(super) fn is_open(query: &Query) -> bool {
         && has_stable_rows(select)
 }
 
-/// Whether neither its conditions nor its columns are volatile.
-pub(super) fn has_stable_rows(select: &Select) -> bool {
-    let is_stable = |expr: &Expr| expr.volatility() < Volatility::Volatile;
-    select.targets.iter().map(|(expr, _)| expr).chain(&select.conditions).all(is_stable)
-}
-
 /// Moves conditions on a subquery's output into it if that does not change the result. A subquery
 /// that locks rows locks only those that meet its own conditions, so conditions that read other
 /// sources stay outside.
@@ -80,7 +75,10 @@ pub(super) fn push_down(mut query: Query, conditions: Vec<Expr>) -> (Query, Vec<
     });
     match &mut query.body {
         QueryBody::Select(select) => {
-            outside.extend(inside.into_iter().filter(|condition| !into_select(select, condition, &output)));
+            outside.extend(inside.into_iter().filter(|condition| {
+                !into_select(select, condition, &output)
+                    && !super::run::takes_condition(select, condition, &output)
+            }));
         }
         QueryBody::Set { sides, output, .. } => {
             for side in sides {

@@ -19,7 +19,7 @@ use super::top::{Top, copy_key};
 use super::written::written;
 use super::{Planned, Planner};
 use crate::bound::reads::{item_reads, query_reads};
-use crate::bound::{Bound, Distinct, FromItem, Query, QueryBody, Select, Source, SourceId, Sublink, Window};
+use crate::bound::{Bound, Distinct, FromItem, Query, QueryBody, Select, Source, SourceId, Sublink};
 use crate::plan::{AggregateCall, LockTarget, Plan, QueryTag, Reg, SecondLook, SetCall, SortKey};
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
@@ -126,25 +126,8 @@ impl Planner<'_, '_> {
         Ok(Part { plan, rows, cost, sorted: 0, ordered })
     }
 
-    /// Computes the calls over one window.
-    fn windowed(&mut self, part: Part, window: Window) -> Result<Part, SqlError> {
-        let inputs = window.partition.iter().chain(window.order.iter().map(|key| &key.expr));
-        let mut part =
-            self.attached(part, inputs.chain(window.calls.iter().flat_map(|call| &call.arguments)))?;
-        if !(window.partition.is_empty() && window.order.is_empty()) {
-            part.cost += cost::sort(part.rows, part.rows);
-        }
-        part.plan = Plan::Window {
-            input: Box::new(part.plan),
-            partition: window.partition,
-            order: window.order,
-            calls: window.calls,
-            keep: Vec::new(),
-        };
-        Ok(part)
-    }
-
     fn select(&mut self, mut select: Select, top: Top, outside: &Registers) -> Result<Part, SqlError> {
+        super::run::drop_constants(&mut select.windows);
         let mut around = outside.clone();
         if let Some(from) = &select.from {
             around.extend(self.item_writes(from));
@@ -156,13 +139,7 @@ impl Planner<'_, '_> {
         let semis = self.take_semis(&mut select);
         let before = self.with_sublinks(take(&mut select.sublinks), &around)?;
         let mut part = self.grouped(&mut select, semis, outside, &order)?;
-        let mut windows = select.windows;
-        // Constants neither partition rows nor order them.
-        let fixed = |expr: &Expr| matches!(expr, Expr::Const(..) | Expr::Param { .. });
-        for window in &mut windows {
-            window.partition.retain(|expr| !fixed(expr));
-            window.order.retain(|key| !fixed(&key.expr));
-        }
+        let windows = select.windows;
         let keys = windows.iter().flat_map(|w| w.partition.iter().chain(w.order.iter().map(|key| &key.expr)));
         let mut read = Registers::default();
         keys.for_each(|expr| registers::of_expr(expr, &mut read));
@@ -222,10 +199,10 @@ impl Planner<'_, '_> {
         };
         part.ordered &= match order.user {
             User::Nobody => false,
-            User::OrderBy | User::Distinct => !order.keys.is_empty(),
+            User::OrderBy | User::Distinct | User::Window => !order.keys.is_empty(),
             User::Groups { .. } => true,
         };
-        if matches!(order.user, User::Nobody | User::Groups { .. }) {
+        if !matches!(order.user, User::OrderBy | User::Distinct) {
             part.sorted = 0;
         }
         let sets = Sets { calls: take(&mut select.grouped_sets), ordinality: None };
@@ -307,26 +284,30 @@ impl Planner<'_, '_> {
 
     /// The share of its rows that a query reads.
     pub(super) fn share(&self, top: &Top) -> Share {
-        let count = |expr: &Expr| match expr {
-            Expr::Const(value, _) => Some(value.clone()),
-            Expr::Param { index, .. } => self.binder.peek(*index),
+        let Some(limit) = &top.limit else { return Share::All };
+        match (self.count(limit), top.offset.as_ref().map_or(Some(None), |offset| self.count(offset))) {
+            (Some(Some(limit)), Some(offset)) => Share::Rows((limit + offset.unwrap_or(0.0)).max(1.0)),
+            (Some(None), _) => Share::All,
+            _ => Share::Some,
+        }
+    }
+
+    /// The number of rows that an expression means, if it is known. The inner None is NULL.
+    pub(super) fn count(&self, expr: &Expr) -> Option<Option<f64>> {
+        let value = match expr {
+            Expr::Const(value, _) => value.clone(),
+            Expr::Param { index, .. } => self.binder.peek(*index)?,
             Expr::Cast(cast) => match &cast.input {
-                Expr::Param { index, .. } => self.binder.peek(*index),
-                _ => None,
+                Expr::Param { index, .. } => self.binder.peek(*index)?,
+                _ => return None,
             },
-            _ => None,
+            _ => return None,
         };
-        let number = |expr: &Expr| match count(expr)?.datum() {
+        match value.datum() {
             Datum::Int8(count) => Some(Some(count as f64)),
             Datum::Int4(count) => Some(Some(f64::from(count))),
             Datum::Null => Some(None),
             _ => None,
-        };
-        let Some(limit) = &top.limit else { return Share::All };
-        match (number(limit), top.offset.as_ref().map_or(Some(None), number)) {
-            (Some(Some(limit)), Some(offset)) => Share::Rows((limit + offset.unwrap_or(0.0)).max(1.0)),
-            (Some(None), _) => Share::All,
-            _ => Share::Some,
         }
     }
 
@@ -458,7 +439,7 @@ impl Planner<'_, '_> {
 }
 
 /// Marks the joins that pass on their left rows in order, because a node above relies on it.
-fn keep_order(plan: &mut Plan) {
+pub(super) fn keep_order(plan: &mut Plan) {
     match plan {
         Plan::HashJoin { left, ordered, .. } => {
             *ordered = true;
