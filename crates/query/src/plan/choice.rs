@@ -13,8 +13,11 @@ use std::sync::Arc;
 use catalog::{ColumnStatistics, TableStatistics};
 use expressions::prefix::{Matching, Prefix, Rest};
 use values::key::KeyOrder;
-use values::types::{Datum, Type, oid};
+use values::types::numeric::Numeric;
+use values::types::{Datum, NumericRef, Type, oid};
 
+/// Microseconds of a day.
+const DAY: i64 = 86_400_000_000;
 /// The most choices of one statement. Further ones are made without the values.
 pub(crate) const MOST_CHOICES: usize = 8;
 
@@ -134,20 +137,37 @@ pub fn classes(choices: &[Choice], parameters: &[Datum<'_>]) -> Classes {
 }
 
 /// The key of a value among a column's values, for estimates. The value's type is comparable with
-/// the column's; integers are taken into the column's range. `key` is the memory to write it to.
-/// `None` for NULL.
+/// the column's, or is a number or a date that a cast makes so. Integers are taken into the column's
+/// range. `key` is the memory to write it to. `None` for NULL and for values of other types.
 pub(crate) fn key_of<'k>(value: Datum<'_>, column: Type, key: &'k mut Vec<u8>) -> Option<&'k [u8]> {
     let fits = |low: i64, high: i64| value.as_i64().map(|number| number.clamp(low, high));
+    let packed;
     let value = match (column.oid, value) {
         (_, Datum::Null | Datum::OutOfLine(_) | Datum::Record(_)) => return None,
         (oid::INT2, _) => Datum::Int2(fits(i16::MIN.into(), i16::MAX.into())? as i16),
         (oid::INT4, _) => Datum::Int4(fits(i32::MIN.into(), i32::MAX.into())? as i32),
         (oid::INT8, _) => Datum::Int8(value.as_i64()?),
+        (oid::FLOAT4 | oid::FLOAT8, _) => Datum::Float8(float(value)?),
+        (oid::NUMERIC, Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_)) => {
+            packed = Numeric::from(value.as_i64()?).pack().ok()?;
+            Datum::Numeric(NumericRef(&packed))
+        }
+        (oid::TIMESTAMP, Datum::Date(day)) => Datum::Timestamp(i64::from(day).checked_mul(DAY)?),
         (_, value) => value,
     };
     key.clear();
     values::key::encode(value, KeyOrder::default(), key).ok()?;
     Some(key)
+}
+
+/// A number as a float, which rounds it.
+fn float(value: Datum<'_>) -> Option<f64> {
+    Some(match value {
+        Datum::Float4(number) => number.into(),
+        Datum::Float8(number) => number,
+        Datum::Numeric(number) => number.load().to_f64(),
+        other => other.as_i64()? as f64,
+    })
 }
 
 /// The first key of texts with a prefix, and the one behind the last, among a column's values.

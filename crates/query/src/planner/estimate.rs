@@ -14,10 +14,10 @@ use super::key_value::is_comparable;
 use super::search::Search;
 use crate::plan::{Asked, AskedEnd, Choice, Comparing, key_of, prefix_keys};
 use catalog::ColumnStatistics;
-use expressions::expr::{CastPath, Expr, Quantified, QuantifiedOver};
+use expressions::expr::{Cast, CastPath, Expr, Quantified, QuantifiedOver};
 use expressions::function::Comparison;
 use expressions::prefix::{Prefix, Rest};
-use values::types::{Datum, Value};
+use values::types::{Datum, Type, Value, oid};
 
 /// The estimated part between two ends without statistics.
 const BETWEEN: f64 = 0.005;
@@ -93,32 +93,34 @@ impl<'s> Search<'s> {
 
     /// The parameter or constant that a value is, without casts that change no value.
     fn asked(&self, column: u32, value: &Expr) -> Option<Asked> {
-        if !is_comparable(value.type_(), self.table.columns[column as usize].type_) {
-            return None;
-        }
-        match value {
-            Expr::Const(..) => match self.known(column, value) {
+        match self.compared_value(column, value)? {
+            value @ Expr::Const(..) => match self.known(column, value) {
                 Known::Key(key) => Some(Asked::Key(key.into())),
                 Known::Null | Known::Unknown => None,
             },
             Expr::Param { index, .. } => Some(Asked::Parameter(*index)),
-            Expr::Cast(cast) if self.keeps_value(value) => self.asked(column, &cast.input),
             _ => None,
         }
     }
 
-    fn keeps_value(&self, value: &Expr) -> bool {
-        let Expr::Cast(cast) = value else { return false };
-        matches!(cast.path, CastPath::Relabel)
-            || super::key_value::is_wider_integer(cast.input.type_(), value.type_())
+    /// A value with which a column is compared, without casts that change no value.
+    fn compared_value<'e>(&self, column: u32, mut value: &'e Expr) -> Option<&'e Expr> {
+        let type_ = self.table.columns[column as usize].type_;
+        // Keys of other types have another order.
+        if !is_comparable(value.type_(), type_) {
+            return None;
+        }
+        while let Expr::Cast(cast) = value {
+            if !keeps_value(cast) {
+                return None;
+            }
+            value = &cast.input;
+        }
+        Some(value)
     }
 
     fn known(&self, column: u32, value: &Expr) -> Known {
         let type_ = self.table.columns[column as usize].type_;
-        // Keys of other types have another order.
-        if !is_comparable(value.type_(), type_) {
-            return Known::Unknown;
-        }
         let key = |value: &Value| match value {
             Value::Null => Known::Null,
             value => {
@@ -127,10 +129,9 @@ impl<'s> Search<'s> {
                 if is_known { Known::Key(key) } else { Known::Unknown }
             }
         };
-        match value {
-            Expr::Const(value, _) => key(value),
-            Expr::Param { index, .. } => self.values.peek(*index).as_ref().map_or(Known::Unknown, key),
-            Expr::Cast(cast) if self.keeps_value(value) => self.known(column, &cast.input),
+        match self.compared_value(column, value) {
+            Some(Expr::Const(value, _)) => key(value),
+            Some(Expr::Param { index, .. }) => self.values.peek(*index).as_ref().map_or(Known::Unknown, key),
             _ => Known::Unknown,
         }
     }
@@ -140,7 +141,7 @@ impl<'s> Search<'s> {
         match value {
             Expr::Const(value, _) => Some(Cow::Borrowed(value)),
             Expr::Param { index, .. } => self.values.peek(*index).map(Cow::Owned),
-            Expr::Cast(cast) if self.keeps_value(value) => self.value(&cast.input),
+            Expr::Cast(cast) if keeps_value(cast) => self.value(&cast.input),
             _ => None,
         }
     }
@@ -432,6 +433,19 @@ impl<'s> Search<'s> {
         !self.is_unique(column)
             && self.column(column).is_some_and(|statistics| statistics.skew(self.rows) > SKEWED)
     }
+}
+
+/// Whether a cast changes no value, or only so little that estimates stay the same ([`key_of`]).
+fn keeps_value(cast: &Cast) -> bool {
+    let (from, to) = (cast.input.type_(), cast.type_);
+    let is_integer = |type_: Type| matches!(type_.oid, oid::INT2 | oid::INT4 | oid::INT8);
+    let is_float = |type_: Type| matches!(type_.oid, oid::FLOAT4 | oid::FLOAT8);
+    matches!(cast.path, CastPath::Relabel)
+        || super::key_value::is_wider_integer(from, to)
+        || is_integer(from) && (is_float(to) || to.oid == oid::NUMERIC)
+        || is_float(to) && (is_float(from) || from.oid == oid::NUMERIC)
+        || from.oid == oid::NUMERIC && to.oid == oid::NUMERIC
+        || from.oid == oid::DATE && to.oid == oid::TIMESTAMP
 }
 
 /// The number of elements of a constant array, or a guess of it.

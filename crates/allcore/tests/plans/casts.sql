@@ -1,0 +1,20 @@
+-- Numbers and dates are compared with columns of other types: the estimate sees the value.
+create table n (id int primary key, a numeric, b float8, c float4, d timestamp, pad text);
+insert into n select i, i, i, i, '2024-01-01'::timestamp + i * interval '1 hour', repeat('x', 100) from generate_series(1, 20000) i;
+create index n_a on n (a);
+create index n_b on n (b);
+create index n_c on n (c);
+create index n_d on n (d);
+analyze n;
+explain (costs off) select * from n where a < 50;
+explain (costs off) select * from n where a < 15000;
+explain (costs off) select * from n where b < 50;
+explain (costs off) select * from n where b < 50.5;
+explain (costs off) select * from n where b > 50.5;
+explain (costs off) select * from n where c > 19900::real;
+explain (costs off) select * from n where d > '2026-04-01'::date;
+explain (costs off) select * from n where d < '2026-04-01'::date;
+prepare below(int) as select * from n where a < $1;
+explain (costs off) execute below(50);
+explain (costs off) execute below(15000);
+explain (costs off) execute below(50);
