@@ -5,7 +5,8 @@
 //!
 //! Where a range has each value of a column, a scan first looks up those that the tree has. Each
 //! lookup skips the keys that begin as the one found before. The transaction's snapshot decides
-//! which values there are, as it does for the rows.
+//! which values there are, as it does for the rows. Beyond a number of values the rest of the range
+//! is one interval. Its rows may not meet the conditions; the scan's filter decides.
 
 use txn::Direction;
 use txn::trees::Tree;
@@ -69,7 +70,7 @@ pub(super) fn intervals<'s, 'x>(
     for range in ranges {
         let next = keyed.parts.clone().nth(range.equal.len());
         let whole = next.is_none();
-        for prefix in prefixes(cx, keyed, range, bounds, file, arena)? {
+        for prefix in prefixes(cx, keyed, range, (bounds, &mut all), file, arena)? {
             cx.check()?;
             if bounds.behind(cx, prefix, (next, range), file, arena)? {
                 let (low, high) = bounds.ends();
@@ -83,12 +84,13 @@ pub(super) fn intervals<'s, 'x>(
     Ok(merged(sorted))
 }
 
-/// The prefixes that the leading columns of a range make: one for each choice of their values.
+/// The prefixes that the leading columns of a range make: one for each choice of their values. The
+/// part that has more values than are looked up goes to `rest`.
 fn prefixes<'s, 'x>(
     cx: &mut Executor<'s>,
     keyed: &Keyed<'_, impl Iterator<Item = Part> + Clone>,
     range: &'s KeyRange,
-    bounds: &mut Bounds,
+    (bounds, rest): (&mut Bounds, &mut Vec<Interval<'x>>),
     file: &File<'x>,
     arena: &'x Arena<'s>,
 ) -> Result<Vec<&'x [u8]>, SqlError> {
@@ -96,18 +98,12 @@ fn prefixes<'s, 'x>(
     for (value, part) in range.equal.iter().zip(keyed.parts.clone()) {
         let type_ = keyed.table.columns[part.column as usize].type_;
         let mut longer = Vec::new();
-        if let KeyValue::Each(between) = value {
+        if let KeyValue::Each { between, most } = value {
             for prefix in prefixes {
                 if bounds.behind(cx, prefix, (Some(part), between), file, arena)? {
-                    each_value(
-                        cx,
-                        &keyed.tree,
-                        (part, type_),
-                        prefix,
-                        bounds.as_range(),
-                        &mut longer,
-                        arena,
-                    )?;
+                    let left = most.saturating_sub(longer.len());
+                    let skipped = Skipped { part, type_, prefix, left };
+                    rest.extend(each_value(cx, &keyed.tree, &skipped, bounds, &mut longer, arena)?);
                 }
             }
             prefixes = longer;
@@ -131,39 +127,51 @@ fn prefixes<'s, 'x>(
     Ok(prefixes)
 }
 
-/// Looks up the values that a tree has of a column behind a prefix, within a range of its keys.
-/// Adds the prefix with each of them.
+/// A column whose values are looked up.
+struct Skipped<'p> {
+    part: Part,
+    type_: Type,
+    /// The columns before it.
+    prefix: &'p [u8],
+    /// The most values to look up.
+    left: usize,
+}
+
+/// Looks up the values that a tree has of a column, within bounds of its keys. Adds the prefix with
+/// each of them; returns the rest of the bounds if there are more values than may be looked up.
 fn each_value<'x>(
     cx: &mut Executor<'_>,
     tree: &Tree,
-    (part, type_): (Part, Type),
-    prefix: &[u8],
-    range: txn::Range<'_>,
+    skipped: &Skipped<'_>,
+    bounds: &Bounds,
     found: &mut Vec<&'x [u8]>,
     arena: &'x Arena<'_>,
-) -> Result<(), SqlError> {
-    use std::ops::Bound;
+) -> Result<Option<Interval<'x>>, SqlError> {
+    let (low, high) = bounds.ends();
+    let mut low: &'x [u8] = work::bytes_in(low, &arena.bump)?;
+    let high: Option<&'x [u8]> = high.map(|high| work::bytes_in(high, &arena.bump)).transpose()?;
     let mut after = cx.take_bytes();
-    let mut lower = range.lower;
-    loop {
+    for _ in 0..skipped.left {
         cx.check()?;
-        let mut entries = cx.txn.scan(tree, txn::Range { lower, upper: range.upper }, Direction::Forward);
-        let Some((key, ..)) = entries.next(cx.txn).map_err(from_txn)? else { break };
-        let length = key.get(prefix.len()..).and_then(|rest| key::length(rest, type_, part.order));
-        let Some(length) = length else {
+        let range = Interval { low, high, whole: false }.as_range();
+        let mut entries = cx.txn.scan(tree, range, Direction::Forward);
+        let Some((key, ..)) = entries.next(cx.txn).map_err(from_txn)? else { return Ok(None) };
+        let start = skipped.prefix.len();
+        let column = key.get(start..).and_then(|rest| key::length(rest, skipped.type_, skipped.part.order));
+        let Some(length) = column else {
             return Err(SqlError::internal("a key whose column has no end"));
         };
-        let longer = work::bytes_in(&key[..prefix.len() + length], &arena.bump)?;
+        let longer: &'x [u8] = work::bytes_in(&key[..start + length], &arena.bump)?;
         found.push(longer);
         after.clear();
         after.extend_from_slice(longer);
         if !step_over(&mut after) {
-            break;
+            return Ok(None);
         }
-        lower = Bound::Included(&after);
+        low = work::bytes_in(&after, &arena.bump)?;
     }
     cx.give_bytes(after);
-    Ok(())
+    Ok(high.is_none_or(|high| low < high).then_some(Interval { low, high, whole: false }))
 }
 
 /// A leading column's values in a range, as parts of keys. NULLs among them find nothing.
@@ -183,7 +191,7 @@ fn encoded<'s, 'x>(
     };
     match value {
         // Its values depend on the columns before it.
-        KeyValue::Each(_) => return Err(SqlError::internal("a skipped column without a tree")),
+        KeyValue::Each { .. } => return Err(SqlError::internal("a skipped column without a tree")),
         KeyValue::Null => add(Datum::Null)?,
         KeyValue::One(value) => match cx.eval(value, file, arena)? {
             Datum::Null => {}

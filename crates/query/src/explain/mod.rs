@@ -277,7 +277,7 @@ impl Explainer<'_> {
                     vec![format!("({} = ANY (ARRAY[{}]))", name(at), list.join(", "))]
                 }
                 KeyValue::Array(array) => vec![format!("({} = ANY ({}))", name(at), self.show.text(array))],
-                KeyValue::Each(range) => self.interval(range, &name(at)),
+                KeyValue::Each { between, .. } => self.interval(between, &name(at)),
             })
             .collect();
         conditions.extend(self.interval(range, &name(range.equal.len())));

@@ -112,9 +112,14 @@ pub enum KeyValue {
     List(Vec<Expr>),
     /// Each element of an array, likewise. Integers may be wider or narrower than the column.
     Array(Expr),
-    /// Each value that the tree has between the bounds of this range, which has no leading columns.
-    /// Without bounds NULL is one of them. The scan looks for them one by one.
-    Each(KeyRange),
+    /// Each value that the tree has. The scan looks for them one by one. Behind the last of `most`
+    /// values it reads all entries, so the scan's filter has all conditions.
+    Each {
+        /// The bounds of the values, without leading columns. Without bounds NULL is one of them.
+        between: KeyRange,
+        /// The most values that it looks up, in the whole scan.
+        most: usize,
+    },
 }
 
 /// A condition on a column that gives an interval one end, or both.

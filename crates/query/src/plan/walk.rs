@@ -381,7 +381,7 @@ fn range_exprs_mut(range: &mut KeyRange, visit: &mut dyn FnMut(&mut Expr)) {
         match value {
             KeyValue::One(value) | KeyValue::Array(value) => visit(value),
             KeyValue::List(list) => list.iter_mut().for_each(&mut *visit),
-            KeyValue::Each(range) => range_exprs_mut(range, visit),
+            KeyValue::Each { between, .. } => range_exprs_mut(between, visit),
             KeyValue::Null => {}
         }
     }
@@ -423,7 +423,7 @@ fn range_exprs<'p>(range: &'p KeyRange, visit: &mut dyn FnMut(&'p Expr)) {
         match value {
             KeyValue::One(value) | KeyValue::Array(value) => visit(value),
             KeyValue::List(list) => list.iter().for_each(&mut *visit),
-            KeyValue::Each(range) => range_exprs(range, visit),
+            KeyValue::Each { between, .. } => range_exprs(between, visit),
             KeyValue::Null => {}
         }
     }

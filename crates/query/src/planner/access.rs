@@ -8,22 +8,27 @@
 //! What must hold:
 //!
 //! 1. A condition needs no filter if its clause is exact and each range uses all its comparisons.
+//!    A range with a skipped column meets none: where the column has more values than expected, the
+//!    scan stops skipping and reads the rest.
 //! 2. The choice between paths changes cost alone. Conditions that do not bound stay as filters.
 
 use super::bounding::{Bound, Bounding, COMPARISONS, COPYING, Clause, End, MOST};
 use super::estimate::elements;
+use super::key_interval::interval;
 use super::part::{Otherwise, Share};
 use super::search::Search;
 use super::{cost, key_value};
-use crate::plan::{AccessPath, KeyBound, KeyRange, KeyValue};
+use crate::plan::{AccessPath, KeyRange, KeyValue};
 use catalog::{IndexKey, Table};
 use expressions::expr::Expr;
-use expressions::function::Comparison;
 use values::error::SqlError;
 use values::key::has_length;
 
 /// The most keys that the lists of conditions make together, apart from a single list.
 const POINTS: f64 = 10_000.0;
+
+/// The most values of a skipped column that are looked up, if fewer are expected.
+const SKIPS: usize = 100;
 
 /// A possible access path, with estimates.
 pub(super) struct Access<'s> {
@@ -52,15 +57,25 @@ pub(super) struct Access<'s> {
 enum Leading<B> {
     /// Those values.
     Values(B),
-    /// Each value of this column between these ends, or each one and NULL without any.
-    Each(u32, Vec<B>),
+    /// Each value of a column, if it is skipped.
+    Each(Skipped<B>),
+}
+
+/// A leading column that is skipped.
+#[derive(Clone)]
+struct Skipped<B> {
+    column: u32,
+    /// Its values lie between these ends. Without any NULL is one of them.
+    ends: Vec<B>,
+    /// The most values that are looked up.
+    most: usize,
 }
 
 impl<B> Leading<B> {
     fn iter(&self) -> impl Iterator<Item = &B> {
         match self {
             Leading::Values(one) => std::slice::from_ref(one).iter(),
-            Leading::Each(_, ends) => ends.iter(),
+            Leading::Each(skipped) => skipped.ends.iter(),
         }
     }
 }
@@ -101,7 +116,9 @@ impl<'c, 's> Reached<'c, 's> {
         let owned = |list: &[&Bounding<'s>]| list.iter().map(|&bounding| bounding.clone()).collect();
         let leading = self.leading.iter().map(|leading| match leading {
             Leading::Values(bounding) => Leading::Values((*bounding).clone()),
-            Leading::Each(column, ends) => Leading::Each(*column, owned(ends)),
+            Leading::Each(Skipped { column, ends, most }) => {
+                Leading::Each(Skipped { column: *column, ends: owned(ends), most: *most })
+            }
         });
         Reach { leading: leading.collect(), ends: owned(&self.ends) }
     }
@@ -160,6 +177,11 @@ impl Matched<'_, '_> {
         (0..first.leading.len()).take_while(is_same).count()
     }
 
+    fn is_skipping(&self) -> bool {
+        let skips = |leading: &Leading<_>| matches!(leading, Leading::Each(_));
+        self.ranges.iter().any(|range| range.leading.iter().any(skips))
+    }
+
     /// Whether equalities fix all columns of the key, to one value other than NULL each.
     fn is_point(&self, keys: &[IndexKey]) -> bool {
         let [range] = self.ranges.as_slice() else { return false };
@@ -216,6 +238,13 @@ impl<'s> Search<'s> {
         let clauses = self.clauses();
         let own = self.table_path(&clauses);
         let mut best = price(&own).map(|price| (price, own));
+        if !self.methods.index_scan {
+            let whole = self.table_path(&[]);
+            let price = price(&whole);
+            if price < best.as_ref().map(|(least, _)| *least) || best.is_none() {
+                best = price.map(|price| (price, whole));
+            }
+        }
         let mut is_choice = !self.alone;
         for index in 0..self.table.indexes.len() {
             let other = self.index_path(index, &clauses);
@@ -336,7 +365,8 @@ impl<'s> Search<'s> {
         let conditions = |clause: &&Clause<'s>| clause.alternatives[0].first().map(|first| first.condition);
         let used = taken.iter().filter(|clause| clause.exact).filter_map(conditions);
         let used: Vec<usize> = used.filter(|&condition| meets(condition)).collect();
-        Matched { ranges, used }
+        let matched = Matched { ranges, used };
+        if matched.is_skipping() { Matched { used: Vec::new(), ..matched } } else { matched }
     }
 
     /// The range to which one set of comparisons bounds a key. `row`: the work of reading one row.
@@ -424,11 +454,12 @@ impl<'s> Search<'s> {
         }
         let mut longer = range.clone();
         let ends = std::mem::take(&mut longer.ends);
-        longer.leading.push(Leading::Each(column, ends));
         longer.fraction *= part;
         longer.points *= (self.distinct(column) * part).max(1.0);
         longer.points = longer.points.min((self.rows * longer.fraction).max(1.0));
         longer.skips += longer.points;
+        let most = SKIPS.max((2.0 * longer.points) as usize);
+        longer.leading.push(Leading::Each(Skipped { column, ends, most }));
         let length = longer.leading.len();
         let longer = self.extended(longer, keys, set, row);
         (longer.leading.len() > length || !longer.ends.is_empty()).then_some(longer)
@@ -525,7 +556,7 @@ impl Access<'_> {
 fn column_of(leading: &Leading<&Bounding<'_>>) -> u32 {
     match leading {
         Leading::Values(bounding) => bounding.column,
-        Leading::Each(column, _) => *column,
+        Leading::Each(skipped) => skipped.column,
     }
 }
 
@@ -533,7 +564,9 @@ fn key_range(range: &Reach<'_>, table: &Table) -> Result<KeyRange, SqlError> {
     let mut key = interval(&range.ends, table)?;
     for leading in &range.leading {
         key.equal.push(match leading {
-            Leading::Each(_, ends) => KeyValue::Each(interval(ends, table)?),
+            Leading::Each(Skipped { ends, most, .. }) => {
+                KeyValue::Each { between: interval(ends, table)?, most: *most }
+            }
             Leading::Values(bounding) => {
                 let type_ = table.columns[bounding.column as usize].type_;
                 match &bounding.bound {
@@ -548,31 +581,6 @@ fn key_range(range: &Reach<'_>, table: &Table) -> Result<KeyRange, SqlError> {
                 }
             }
         });
-    }
-    Ok(key)
-}
-
-/// The interval of one column between ends.
-fn interval(ends: &[Bounding<'_>], table: &Table) -> Result<KeyRange, SqlError> {
-    let mut key = KeyRange::default();
-    for bounding in ends {
-        match bounding.end() {
-            Some(End::Compared(comparison, value)) => {
-                let type_ = table.columns[bounding.column as usize].type_;
-                let end = key_value::end(value, type_, comparison)?;
-                match comparison {
-                    Comparison::Greater | Comparison::GreaterEqual => key.low.push(end),
-                    _ => key.high.push(end),
-                }
-            }
-            Some(End::Matched(matching, pattern)) => {
-                for ends in [&mut key.low, &mut key.high] {
-                    ends.push(KeyBound::Pattern { pattern: pattern.clone(), matching });
-                }
-            }
-            Some(End::NotNull) => key.low.push(KeyBound::NotNull),
-            None => {}
-        }
     }
     Ok(key)
 }

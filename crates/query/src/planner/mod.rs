@@ -22,6 +22,7 @@ mod guard;
 mod inline;
 mod join;
 mod keep;
+mod key_interval;
 mod key_value;
 mod leaf;
 mod matches;
