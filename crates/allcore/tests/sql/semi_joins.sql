@@ -191,3 +191,11 @@ select count(*) from a where k = 4;
 select id from a order by id limit 2;
 show enable_indexscan;
 reset all;
+-- The conditions of a subquery or a join come before those around it.
+create table z (i int);
+insert into z values (0), (1), (2);
+select * from (select 10 / i as q from z where i > 0) s where q > 4 order by q;
+select * from (select * from z where i <> 0) s where 10 / i > 4 order by i;
+select * from z x join z y on x.i = y.i and x.i <> 0 where 10 / x.i > 4 order by 1;
+select * from z x left join (select * from z where i <> 0) y on 10 / y.i > 5 and x.i = y.i order by 1, 2;
+select count(*) from z x where exists (select from (select i from z where i > 0) y where 10 / y.i > 4 and y.i = x.i);

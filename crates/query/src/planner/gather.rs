@@ -11,6 +11,8 @@
 //! 3. A full join is one side. A condition EXISTS or ANY that becomes a join is a side, too.
 //! 4. A subquery that only selects and computes columns comes apart, too. Its computed columns are
 //!    computed above the joins, and conditions read their expressions instead.
+//! 5. The conditions of a subquery or a join stand before those around it, which may fail for rows
+//!    that the former drop.
 
 use super::Planner;
 use super::part::{Leaf, Part, Semi, Side};
@@ -85,7 +87,7 @@ impl Planner<'_, '_> {
                         self.add(leaf, None, into);
                     }
                     JoinKind::Inner | JoinKind::Semi | JoinKind::Anti => {
-                        into.conditions.extend(condition);
+                        into.conditions.splice(0..0, condition);
                         self.take_apart(*left, into)?;
                         self.take_apart(*right, into)?;
                     }
@@ -102,7 +104,7 @@ impl Planner<'_, '_> {
                 } else if let QueryBody::Select(select) = query.body
                     && let Some(from) = select.from
                 {
-                    into.conditions.extend(select.conditions);
+                    into.conditions.splice(0..0, select.conditions);
                     self.take_apart(from, into)?;
                     into.computed.extend(select.targets);
                 }
@@ -162,7 +164,7 @@ impl Planner<'_, '_> {
                 if let QueryBody::Select(select) = query.body
                     && let Some(from) = select.from
                 {
-                    on.extend(select.conditions);
+                    on.splice(0..0, select.conditions);
                     self.attach_side(from, semis, (kind, on), into);
                 }
                 return;
