@@ -12,11 +12,10 @@ use super::cost;
 use super::gather::Gathered;
 use super::graph::{Clause, Graph, MOST_SIDES, Node, Set, members};
 use super::leaf::{LeafPrices, after_test};
-use super::nested_loop::nested_loop;
+use super::nested_loop::looped_parts;
 use super::order::{self, Goal, Join, Method, Tree};
 use super::part::{Leaf, Part, Semi, Side, Wanted};
 use super::pushdown::{is_open, push_down};
-use super::single::at_most_one;
 use super::written::written;
 use crate::bound::{FromItem, Query, QueryBody};
 use crate::plan::{JoinKind, Plan, Reg};
@@ -438,9 +437,12 @@ impl Planner<'_, '_> {
         let mut available = join.writes(left_set);
         available.extend(join.outside);
         let leaf = self.leaf_of_loop(side, &conditions, &available, join)?;
+        // Above the loop, the rows of a subquery that reads no row around it are read once.
+        let (late, conditions): (Vec<Expr>, Vec<Expr>) =
+            conditions.into_iter().partition(|condition| self.reads_pending(condition));
         let right = self.leaf(leaf, conditions, &available, join.wants(ordered))?;
         let right = Part { sorted: 0, ordered: right.ordered && ordered, ..right };
-        Ok(looped_parts(JoinKind::Inner, left, right))
+        self.filtered(looped_parts(JoinKind::Inner, left, right), late)
     }
 
     /// Hashes the right part.
@@ -560,15 +562,6 @@ impl Planner<'_, '_> {
     pub(super) fn is_key(&self, condition: &Expr, left: &Registers, right: &Registers) -> bool {
         !self.reads_pending(condition) && key_pair(condition, left, right).is_some()
     }
-}
-
-/// A nested loop of two parts.
-fn looped_parts(kind: JoinKind, left: Part, right: Part) -> Part {
-    let rows = (left.rows * right.rows).max(1.0);
-    let cost = left.cost + left.rows * right.cost;
-    let ordered = left.ordered || (at_most_one(&left.plan) && right.ordered);
-    let plan = nested_loop(kind, left.plan, right.plan, None);
-    Part { plan, rows, cost, sorted: 0, ordered }
 }
 
 /// An expression without its outer casts.

@@ -1,5 +1,7 @@
 //! Nested loops.
 
+use super::part::Part;
+use super::single::at_most_one;
 use crate::plan::{JoinKind, Plan};
 use expressions::expr::Expr;
 
@@ -27,4 +29,13 @@ pub(super) fn nested_loop(kind: JoinKind, left: Plan, right: Plan, condition: Op
         condition,
         right_registers: Vec::new(),
     }
+}
+
+/// A nested loop of two parts.
+pub(super) fn looped_parts(kind: JoinKind, left: Part, right: Part) -> Part {
+    let rows = (left.rows * right.rows).max(1.0);
+    let cost = left.cost + left.rows * right.cost;
+    let ordered = left.ordered || (at_most_one(&left.plan) && right.ordered);
+    let plan = nested_loop(kind, left.plan, right.plan, None);
+    Part { plan, rows, cost, sorted: 0, ordered }
 }
