@@ -220,7 +220,7 @@ const SHAPES: &[(&str, &[&str])] = &[
             "  ->  Seq Scan on t",
             "  ->  Aggregate",
             "        ->  Limit",
-            "              ->  Index Scan Backward using u_t_a on u",
+            "              ->  Index Only Scan Backward using u_t_a on u",
         ],
     ),
     (

@@ -137,8 +137,9 @@ pub fn classes(choices: &[Choice], parameters: &[Datum<'_>]) -> Classes {
 }
 
 /// The key of a value among a column's values, for estimates. The value's type is comparable with
-/// the column's, or is a number or a date that a cast makes so. Integers are taken into the column's
-/// range. `key` is the memory to write it to. `None` for NULL and for values of other types.
+/// the column's, or is a number or a date that a cast makes so. Integers are taken into the
+/// column's range. `key` is the memory to write it to. `None` for NULL and for values of other
+/// types.
 pub(crate) fn key_of<'k>(value: Datum<'_>, column: Type, key: &'k mut Vec<u8>) -> Option<&'k [u8]> {
     let fits = |low: i64, high: i64| value.as_i64().map(|number| number.clamp(low, high));
     let packed;
