@@ -19,7 +19,7 @@
 //! 2. No value's bytes are the beginning of another's of the same type. So the bytes of the next
 //!    column never decide between two values of this one.
 //! 3. Rows hold the values. So a key may lose what its order does not need. The bytes of most types
-//!    show where a value ends ([`length`]), and those of some lose nothing ([`decode`]).
+//!    show where a value ends ([`length`]), and those of some lose nothing ([`decode()`]).
 //! 4. Trees on disk are ordered by these bytes. Another encoding is another format of the folder
 //!    (docs/formats.md).
 

@@ -4,7 +4,7 @@
 //! exactly if its row is.
 //!
 //! What must hold: the entry shows the column as the row has it, in each bit
-//! ([`values::key::decode`]).
+//! ([`values::key::decode()`]).
 
 use super::search::Search;
 use crate::plan::Reg;
