@@ -147,15 +147,19 @@ fn each_value<'x>(
     found: &mut Vec<&'x [u8]>,
     arena: &'x Arena<'_>,
 ) -> Result<Option<Interval<'x>>, SqlError> {
-    let (low, high) = bounds.ends();
-    let mut low: &'x [u8] = work::bytes_in(low, &arena.bump)?;
+    let (first, high) = bounds.ends();
     let high: Option<&'x [u8]> = high.map(|high| work::bytes_in(high, &arena.bump)).transpose()?;
-    let mut after = cx.take_bytes();
+    let mut low = cx.take_bytes();
+    work::put(first, &mut low)?;
+    let mut is_whole = false;
     for _ in 0..skipped.left {
         cx.check()?;
-        let range = Interval { low, high, whole: false }.as_range();
+        let range = Interval { low: &low, high, whole: false }.as_range();
         let mut entries = cx.txn.scan(tree, range, Direction::Forward);
-        let Some((key, ..)) = entries.next(cx.txn).map_err(from_txn)? else { return Ok(None) };
+        let Some((key, ..)) = entries.next(cx.txn).map_err(from_txn)? else {
+            is_whole = true;
+            break;
+        };
         let start = skipped.prefix.len();
         let column = key.get(start..).and_then(|rest| key::length(rest, skipped.type_, skipped.part.order));
         let Some(length) = column else {
@@ -163,15 +167,17 @@ fn each_value<'x>(
         };
         let longer: &'x [u8] = work::bytes_in(&key[..start + length], &arena.bump)?;
         found.push(longer);
-        after.clear();
-        after.extend_from_slice(longer);
-        if !step_over(&mut after) {
-            return Ok(None);
+        low.clear();
+        low.extend_from_slice(longer);
+        if !step_over(&mut low) {
+            is_whole = true;
+            break;
         }
-        low = work::bytes_in(&after, &arena.bump)?;
     }
-    cx.give_bytes(after);
-    Ok(high.is_none_or(|high| low < high).then_some(Interval { low, high, whole: false }))
+    let has_rest = !is_whole && high.is_none_or(|high| *low < *high);
+    let rest = has_rest.then(|| work::bytes_in(&low, &arena.bump)).transpose()?;
+    cx.give_bytes(low);
+    Ok(rest.map(|low| Interval { low, high, whole: false }))
 }
 
 /// A leading column's values in a range, as parts of keys. NULLs among them find nothing.
