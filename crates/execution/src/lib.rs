@@ -21,6 +21,7 @@
 mod aggregate;
 mod analyze;
 pub mod client;
+mod combined;
 mod common;
 mod constraint;
 pub mod copy;

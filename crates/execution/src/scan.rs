@@ -4,7 +4,7 @@ use txn::{Direction, Range, Stamp};
 
 use super::keys::{Bounds, damaged_entry, primary_key_of_entry, table_tree, tree};
 use super::ranges::{Interval, Keyed, intervals};
-use super::{Arena, Executor, File, Flow, Sink, from_txn, out_of_line};
+use super::{Arena, Executor, File, Flow, Sink, combined, from_txn, out_of_line};
 use catalog::Index;
 use expressions::expr::Expr;
 use query::plan::{AccessPath, ColumnRead, KeyRange, Reg, RowIdentity, Scan};
@@ -97,6 +97,9 @@ pub(super) fn scan<'s, 'x>(
             let index = &scan.table.indexes[*index];
             index_ranges(cx, scan, (index, ranges, *backward), &mut bounds, file, arena, sink)
         }
+        AccessPath::Combined { parts, all } => {
+            combined::rows(cx, scan, (parts, *all), &mut bounds, file, sink)
+        }
     };
     let (low, high) = bounds.into_buffers();
     cx.give_bytes(low);
@@ -122,7 +125,7 @@ fn point<'s, 'x>(
 }
 
 /// The row of a primary key, if it is visible.
-fn fetch<'s, 'x>(
+pub(super) fn fetch<'s, 'x>(
     cx: &mut Executor<'s>,
     scan: &'s Scan,
     key: &[u8],

@@ -23,13 +23,28 @@ pub struct Methods {
     pub index_scan: bool,
     /// Scans of whole tables.
     pub table_scan: bool,
+    /// Scans that combine several indexes.
+    pub bitmap_scan: bool,
+    /// Scans of an index's entries alone.
+    pub index_only_scan: bool,
     /// Sorts.
     pub sort: bool,
+    /// Sorts of rows that come by the first keys.
+    pub incremental_sort: bool,
 }
 
 impl Default for Methods {
     fn default() -> Self {
-        Self { hash_join: true, nested_loop: true, index_scan: true, table_scan: true, sort: true }
+        Self {
+            hash_join: true,
+            nested_loop: true,
+            index_scan: true,
+            table_scan: true,
+            bitmap_scan: true,
+            index_only_scan: true,
+            sort: true,
+            incremental_sort: true,
+        }
     }
 }
 

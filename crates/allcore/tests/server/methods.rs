@@ -1,7 +1,7 @@
 //! The answers of a statement do not depend on the methods that its plan uses.
 //!
 //! Scripts of `sql/` about queries run again with each method off: hash joins, nested loops,
-//! indexes, scans of whole tables, sorts. Their lines must be those of the first run, apart from
+//! indexes, scans of whole tables, of several indexes, of entries alone, sorts. Their lines must be those of the first run, apart from
 //! their order: SQL leaves the order of rows open without ORDER BY.
 
 use std::collections::BTreeMap;
@@ -13,8 +13,16 @@ use crate::differential::{answer, scripts};
 /// Scripts about joins, subqueries, groups and orders. ALLCORE_THEMES names others.
 const THEMES: [&str; 7] =
     ["full_joins", "grouped_subqueries", "joins", "lateral", "ordering", "semi_joins", "subqueries_in_joins"];
-const METHODS: [&str; 5] =
-    ["enable_hashjoin", "enable_nestloop", "enable_indexscan", "enable_seqscan", "enable_sort"];
+const METHODS: [&str; 8] = [
+    "enable_hashjoin",
+    "enable_nestloop",
+    "enable_indexscan",
+    "enable_seqscan",
+    "enable_bitmapscan",
+    "enable_indexonlyscan",
+    "enable_sort",
+    "enable_incremental_sort",
+];
 
 /// How often each line comes.
 fn lines(said: &str) -> BTreeMap<&str, i64> {

@@ -6,7 +6,7 @@ mod names;
 
 use crate::plan::{
     AccessPath, Body, JoinKind, KeyBound, KeyRange, KeyValue, Plan, RunCondition, Scan, SetKind, SortKey,
-    Statement,
+    Statement, TreePart,
 };
 use catalog::Table;
 use expressions::expr::{Expr, Show};
@@ -169,6 +169,16 @@ fn scan_title(scan: &Scan) -> String {
                 quoted(&scan.table.indexes[*index].name)
             )
         }
+        AccessPath::Combined { .. } => format!("Bitmap Heap Scan on {table}"),
+    }
+}
+
+/// The names of the columns of a table's keys, or of an index's entries.
+fn key_names(table: &Table, index: Option<usize>) -> Vec<String> {
+    let name = |column: u32| quoted(&table.columns[column as usize].name);
+    match index {
+        Some(index) => table.entry_keys(index).iter().map(|key| name(key.column)).collect(),
+        None => table.row_keys().map(|key| name(key.column)).collect(),
     }
 }
 
@@ -238,31 +248,43 @@ impl Explainer<'_> {
     /// The bounded part of a key: columns and the values they are compared with.
     fn index_condition(&self, scan: &Scan) -> Option<String> {
         let table: &Table = &scan.table;
-        let primary = || table.primary_key.as_ref().map(|key| key.columns.clone()).unwrap_or_default();
-        let secondary = |index: usize| table.entry_keys(index).iter().map(|key| key.column).collect();
-        let (columns, ranges): (Vec<u32>, _) = match &scan.path {
-            AccessPath::Point { key } => (primary(), Err(key)),
-            AccessPath::UniquePoint { index, key } => (secondary(*index), Err(key)),
-            AccessPath::Table { ranges, .. } => (primary(), Ok(ranges)),
-            AccessPath::Index { index, ranges, .. } => (secondary(*index), Ok(ranges)),
+        let (index, key) = match &scan.path {
+            AccessPath::Point { key } => (None, key),
+            AccessPath::UniquePoint { index, key } => (Some(*index), key),
+            AccessPath::Table { ranges, .. } => return self.ranges(table, None, ranges),
+            AccessPath::Index { index, ranges, .. } => return self.ranges(table, Some(*index), ranges),
+            AccessPath::Combined { .. } => return None,
         };
-        let name = |at: usize| {
-            columns.get(at).map_or_else(String::new, |column| quoted(&table.columns[*column as usize].name))
-        };
-        match ranges {
-            Err(key) => {
-                let equal = |(at, value)| format!("({} = {})", name(at), self.show.text(value));
-                all_of(key.iter().enumerate().map(equal).collect())
-            }
-            Ok(ranges) => {
-                let mut shown: Vec<String> =
-                    ranges.iter().filter_map(|range| self.range(range, &name)).collect();
-                match shown.len() {
-                    1 => shown.pop(),
-                    _ => Some(format!("({})", shown.join(" OR "))).filter(|_| !shown.is_empty()),
-                }
-            }
+        let names = key_names(table, index);
+        let equal = |(value, name)| format!("({name} = {})", self.show.text(value));
+        all_of(key.iter().zip(&names).map(equal).collect())
+    }
+
+    /// The conditions of ranges of one tree.
+    fn ranges(&self, table: &Table, index: Option<usize>, ranges: &[KeyRange]) -> Option<String> {
+        let names = key_names(table, index);
+        let name = |at: usize| names.get(at).cloned().unwrap_or_default();
+        let mut shown: Vec<String> = ranges.iter().filter_map(|range| self.range(range, &name)).collect();
+        match shown.len() {
+            1 => shown.pop(),
+            _ => Some(format!("({})", shown.join(" OR "))).filter(|_| !shown.is_empty()),
         }
+    }
+
+    /// The nodes of the trees that a path combines.
+    fn combined(&self, scan: &Scan) -> Vec<Node> {
+        let AccessPath::Combined { parts, all } = &scan.path else { return Vec::new() };
+        let part = |part: &TreePart| {
+            let name = match (part.index, &scan.table.primary_key) {
+                (Some(index), _) => quoted(&scan.table.indexes[index].name),
+                (None, Some(key)) => quoted(&key.name),
+                (None, None) => String::new(),
+            };
+            let condition = self.ranges(&scan.table, part.index, &part.ranges);
+            leaf(format!("Bitmap Index Scan on {name}")).with("Index Cond", condition)
+        };
+        let children = parts.iter().map(part).collect();
+        vec![Node { children, ..leaf(if *all { "BitmapAnd" } else { "BitmapOr" }) }]
     }
 
     /// The conditions of a range on columns with these names.
@@ -343,7 +365,7 @@ impl Explainer<'_> {
         Ok(match plan {
             Plan::OneRow | Plan::Nothing => leaf("Result"),
             Plan::Values { .. } => leaf("Values Scan"),
-            Plan::Scan(scan) => leaf(scan_title(scan))
+            Plan::Scan(scan) => Node { children: self.combined(scan), ..leaf(scan_title(scan)) }
                 .with("Index Cond", self.index_condition(scan))
                 .with("Filter", scan.filter.as_ref().map(|filter| self.scan_filter(scan, filter))),
             Plan::Virtual { filter, .. } => {

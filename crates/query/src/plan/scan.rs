@@ -85,6 +85,22 @@ pub enum AccessPath {
         /// Whether to read from the end to the beginning.
         backward: bool,
     },
+    /// The rows whose keys several trees have in their ranges, in the order of the keys.
+    Combined {
+        /// The trees, at least two.
+        parts: Vec<TreePart>,
+        /// Whether a row has to be in all of them. Otherwise one is enough.
+        all: bool,
+    },
+}
+
+/// A tree's part of a combined path.
+#[derive(Debug)]
+pub struct TreePart {
+    /// The position in `table.indexes`; `None` for the table's own tree.
+    pub index: Option<usize>,
+    /// The parts of the tree to read.
+    pub ranges: Vec<KeyRange>,
 }
 
 /// A part of an ordered tree: values of the leading columns, then an interval on the next column.

@@ -372,6 +372,10 @@ fn scan_exprs_mut(scan: &mut Scan, visit: &mut dyn FnMut(&mut Expr)) {
         AccessPath::Table { ranges, .. } | AccessPath::Index { ranges, .. } => {
             ranges.iter_mut().for_each(|range| range_exprs_mut(range, visit));
         }
+        AccessPath::Combined { parts, .. } => {
+            let ranges = parts.iter_mut().flat_map(|part| &mut part.ranges);
+            ranges.for_each(|range| range_exprs_mut(range, visit));
+        }
     }
     scan.filter.iter_mut().for_each(visit);
 }
@@ -413,6 +417,10 @@ pub(crate) fn scan_exprs<'p>(scan: &'p Scan, visit: &mut dyn FnMut(&'p Expr)) {
         AccessPath::Point { key } | AccessPath::UniquePoint { key, .. } => key.iter().for_each(&mut *visit),
         AccessPath::Table { ranges, .. } | AccessPath::Index { ranges, .. } => {
             ranges.iter().for_each(|range| range_exprs(range, visit));
+        }
+        AccessPath::Combined { parts, .. } => {
+            let ranges = parts.iter().flat_map(|part| &part.ranges);
+            ranges.for_each(|range| range_exprs(range, visit));
         }
     }
     scan.filter.iter().for_each(visit);

@@ -1,43 +1,38 @@
 //! Access paths: how a scan reaches one table's rows under the conditions on it.
 //!
-//! Each alternative of the conditions ([`super::bounding`]) bounds a key to a range. Equalities on
-//! the key's first columns form a prefix, comparisons on the next column an interval. Equalities on
-//! a whole unique key form a point. A column of few values may be skipped: the scan then looks for
-//! the bounds of later columns behind each of its values.
+//! A path reads ranges of one tree ([`super::reach`]) or combines those of several
+//! ([`super::combined`]).
 //!
-//! What must hold:
-//!
-//! 1. A condition needs no filter if its clause is exact and each range uses all its comparisons.
-//!    A range with a skipped column meets none: where the column has more values than expected, the
-//!    scan stops skipping and reads the rest.
-//! 2. The choice between paths changes cost alone. Conditions that do not bound stay as filters.
+//! What must hold: the choice between paths changes cost alone. Conditions that do not bound stay
+//! as filters.
 
-use super::bounding::{Bound, Bounding, COMPARISONS, COPYING, Clause, End, MOST};
-use super::estimate::elements;
-use super::key_interval::interval;
+use super::bounding::Clause;
+use super::cost;
 use super::part::{Otherwise, Share};
+use super::reach::{Matched, Reach, Reached, key_range};
 use super::search::Search;
-use super::{cost, key_value};
-use crate::plan::{AccessPath, KeyRange, KeyValue};
+use crate::plan::{AccessPath, KeyRange, KeyValue, TreePart};
 use catalog::{IndexKey, Table};
-use expressions::expr::Expr;
 use values::error::SqlError;
-use values::key::has_length;
 
-/// The most keys that the lists of conditions make together, apart from a single list.
-const POINTS: f64 = 10_000.0;
-
-/// The most values of a skipped column that are looked up, if fewer are expected.
-const SKIPS: usize = 100;
+/// The trees that a path reads, with its ranges in each.
+pub(super) enum Way<R> {
+    /// One tree.
+    Tree {
+        /// The position of the index; `None` for the table's own tree.
+        index: Option<usize>,
+        ranges: Vec<R>,
+        backward: bool,
+    },
+    /// Several trees. A row has to be in all of them, or in one.
+    Combined { parts: Vec<(Option<usize>, Vec<R>)>, all: bool },
+}
 
 /// A possible access path, with estimates.
-pub(super) struct Access<'s> {
-    /// The position of the index; `None` for the table's own tree.
-    index: Option<usize>,
-    ranges: Vec<Reach<'s>>,
+pub(super) struct Path<R> {
+    pub(super) way: Way<R>,
     /// Whether it finds at most one row.
     pub(super) single: bool,
-    backward: bool,
     /// Positions of conditions that the path meets by itself.
     pub(super) used: Vec<usize>,
     /// Estimated rows of the path.
@@ -52,145 +47,10 @@ pub(super) struct Access<'s> {
     pub(super) ordered: bool,
 }
 
-/// The comparisons that bound a leading column of a key.
-#[derive(Clone)]
-enum Leading<B> {
-    /// Those values.
-    Values(B),
-    /// Each value of a column, if it is skipped.
-    Each(Skipped<B>),
-}
-
-/// A leading column that is skipped.
-#[derive(Clone)]
-struct Skipped<B> {
-    column: u32,
-    /// Its values lie between these ends. Without any NULL is one of them.
-    ends: Vec<B>,
-    /// The most values that are looked up.
-    most: usize,
-}
-
-impl<B> Leading<B> {
-    fn iter(&self) -> impl Iterator<Item = &B> {
-        match self {
-            Leading::Values(one) => std::slice::from_ref(one).iter(),
-            Leading::Each(skipped) => skipped.ends.iter(),
-        }
-    }
-}
-
-/// The comparisons that bound one range of a key: of the leading columns, then of the next one.
-#[derive(Clone)]
-struct Reach<'s> {
-    leading: Vec<Leading<Bounding<'s>>>,
-    ends: Vec<Bounding<'s>>,
-}
-
-/// One range, with estimates.
-#[derive(Clone)]
-struct Reached<'c, 's> {
-    leading: Vec<Leading<&'c Bounding<'s>>>,
-    ends: Vec<&'c Bounding<'s>>,
-    /// The fraction of the table's rows.
-    fraction: f64,
-    /// The number of keys that its lists and skipped columns make.
-    points: f64,
-    /// The number of values of skipped columns that are looked up before the first row.
-    skips: f64,
-}
-
-impl<'c, 's> Reached<'c, 's> {
-    const ALL: Self =
-        Reached { leading: Vec::new(), ends: Vec::new(), fraction: 1.0, points: 1.0, skips: 0.0 };
-
-    /// The comparison that gives a leading column its values.
-    fn values(&self, at: usize) -> Option<&'c Bounding<'s>> {
-        match self.leading.get(at) {
-            Some(Leading::Values(bounding)) => Some(bounding),
-            _ => None,
-        }
-    }
-
-    fn owned(&self) -> Reach<'s> {
-        let owned = |list: &[&Bounding<'s>]| list.iter().map(|&bounding| bounding.clone()).collect();
-        let leading = self.leading.iter().map(|leading| match leading {
-            Leading::Values(bounding) => Leading::Values((*bounding).clone()),
-            Leading::Each(Skipped { column, ends, most }) => {
-                Leading::Each(Skipped { column: *column, ends: owned(ends), most: *most })
-            }
-        });
-        Reach { leading: leading.collect(), ends: owned(&self.ends) }
-    }
-}
-
-/// A path that may be the best, with estimates as in [`Access`].
-struct Candidate<'c, 's> {
-    index: Option<usize>,
-    matched: Matched<'c, 's>,
-    single: bool,
-    backward: bool,
-    rows: f64,
-    cost: f64,
-    /// The part of the cost that comes before the first row.
-    ahead: f64,
-    sorted: usize,
-    ordered: bool,
-}
-
-impl Candidate<'_, '_> {
-    /// Whether the path may be better than the table's own for some values.
-    fn is_useful(&self, sorts: bool) -> bool {
-        sorts && self.ordered || self.matched.fraction() < 1.0
-    }
-}
-
-/// The ranges to which the conditions bound a key.
-struct Matched<'c, 's> {
-    ranges: Vec<Reached<'c, 's>>,
-    used: Vec<usize>,
-}
-
-impl Matched<'_, '_> {
-    fn fraction(&self) -> f64 {
-        self.ranges.iter().map(|range| range.fraction).sum::<f64>().min(1.0)
-    }
-
-    fn points(&self) -> f64 {
-        self.ranges.iter().map(|range| range.points).sum()
-    }
-
-    fn skips(&self) -> f64 {
-        self.ranges.iter().map(|range| range.skips).sum()
-    }
-
-    /// The number of leading columns with one value, the same in all ranges.
-    fn fixed(&self) -> usize {
-        let Some((first, others)) = self.ranges.split_first() else { return 0 };
-        let is_same = |at: &usize| {
-            let Some(bounding) = first.values(*at) else { return false };
-            let is_there = |other: &Reached<'_, '_>| {
-                other.values(*at).is_some_and(|there| std::ptr::eq(there, bounding))
-            };
-            !bounding.bound.is_list() && others.iter().all(is_there)
-        };
-        (0..first.leading.len()).take_while(is_same).count()
-    }
-
-    fn is_skipping(&self) -> bool {
-        let skips = |leading: &Leading<_>| matches!(leading, Leading::Each(_));
-        self.ranges.iter().any(|range| range.leading.iter().any(skips))
-    }
-
-    /// Whether equalities fix all columns of the key, to one value other than NULL each.
-    fn is_point(&self, keys: &[IndexKey]) -> bool {
-        let [range] = self.ranges.as_slice() else { return false };
-        let is_one = |at: usize| {
-            range.values(at).is_some_and(|values| matches!(values.bound, Bound::Equal(_) | Bound::Truth(_)))
-        };
-        !keys.is_empty() && range.leading.len() == keys.len() && (0..keys.len()).all(is_one)
-    }
-}
+/// The path that was chosen.
+pub(super) type Access<'s> = Path<Reach<'s>>;
+/// A path that may be the best.
+pub(super) type Candidate<'c, 's> = Path<Reached<'c, 's>>;
 
 impl<'s> Search<'s> {
     /// The cheapest path for the wanted share of the rows, sorting included.
@@ -236,42 +96,23 @@ impl<'s> Search<'s> {
     /// The path with the least price. Paths without a price are none.
     fn cheapest(&self, price: impl Fn(&Candidate<'_, '_>) -> Option<f64>) -> Option<Access<'s>> {
         let clauses = self.clauses();
-        let own = self.table_path(&clauses);
-        let mut best = price(&own).map(|price| (price, own));
+        let mut paths = vec![self.table_path(&clauses)];
         if !self.methods.index_scan {
-            let whole = self.table_path(&[]);
-            let price = price(&whole);
-            if price < best.as_ref().map(|(least, _)| *least) || best.is_none() {
-                best = price.map(|price| (price, whole));
-            }
+            paths.push(self.table_path(&[]));
         }
-        let mut is_choice = !self.alone;
-        for index in 0..self.table.indexes.len() {
-            let other = self.index_path(index, &clauses);
-            is_choice |= other.is_useful(!self.order.is_empty());
-            if let Some(price) = price(&other)
-                && best.as_ref().is_none_or(|(least, _)| price < *least)
-            {
-                best = Some((price, other));
-            }
-        }
+        let indexes = (0..self.table.indexes.len()).map(|index| self.index_path(index, &clauses));
+        let bounded = paths.len();
+        paths.extend(indexes);
+        let useful = |path: &Candidate<'_, '_>| path.is_useful(!self.order.is_empty());
+        let is_choice = !self.alone || paths[bounded..].iter().any(useful);
+        let least = paths.iter().map(|path| path.cost).fold(f64::INFINITY, f64::min);
+        paths.extend(self.combined(&clauses, least));
         if is_choice {
             self.note_choices(&clauses);
         }
-        let (_, Candidate { index, matched, single, backward, rows, cost, ahead, sorted, ordered }) = best?;
-        let ranges = matched.ranges.iter().map(Reached::owned).collect();
-        Some(Access {
-            index,
-            ranges,
-            single,
-            backward,
-            used: matched.used,
-            rows,
-            cost,
-            ahead,
-            sorted,
-            ordered,
-        })
+        let priced = paths.into_iter().filter_map(|path| Some((price(&path)?, path)));
+        let best = priced.min_by(|(one, _), (other, _)| one.total_cmp(other));
+        best.map(|(_, path)| path.owned())
     }
 
     /// The path through the table's own tree.
@@ -307,172 +148,21 @@ impl<'s> Search<'s> {
             false => self.order_of(keys, matched.fixed()),
         };
         let ordered = sorted == self.order.len();
-        let bounds = matched.ranges.iter().any(|range| !range.leading.is_empty() || !range.ends.is_empty());
+        let bounds = matched.ranges.iter().any(Reached::is_bounded);
         let is_on = match index.is_some() || bounds {
             true => self.methods.index_scan,
             false => self.methods.table_scan,
         };
         let ahead = matched.skips() * cost::DESCENT;
         let cost = cost::of_method(is_on, ahead + price(matched.points(), rows));
-        Candidate { index, matched, single, backward, rows, cost, ahead, sorted, ordered }
-    }
-
-    /// The ranges to which the conditions bound a key. A condition with alternatives takes part if
-    /// it makes the ranges smaller. `row`: the work of reading one row.
-    fn matched<'c>(&self, keys: &[IndexKey], clauses: &'c [Clause<'s>], row: f64) -> Matched<'c, 's> {
-        let (plain, either): (Vec<&'c Clause<'s>>, Vec<_>) =
-            clauses.iter().partition(|clause| clause.alternatives.len() == 1);
-        let mut taken = plain;
-        let mut sets: Vec<Vec<&'c Bounding<'s>>> =
-            vec![taken.iter().flat_map(|clause| &clause.alternatives[0]).collect()];
-        let mut ranges: Vec<Reached<'c, 's>> = sets.iter().map(|set| self.reached(keys, set, row)).collect();
-        let fraction = |ranges: &[Reached<'_, '_>]| ranges.iter().map(|range| range.fraction).sum::<f64>();
-        let points = |ranges: &[Reached<'_, '_>]| ranges.iter().map(|range| range.points).sum::<f64>();
-        for clause in either {
-            let in_key = |bounding: &Bounding<'s>| keys.iter().any(|key| key.column == bounding.column);
-            let bounds = |alternative: &Vec<Bounding<'s>>| alternative.iter().any(in_key);
-            let before: usize = sets.iter().map(Vec::len).sum();
-            let comparisons = before * clause.alternatives.len() + clause.comparisons() * sets.len();
-            if sets.len() * clause.alternatives.len() > MOST
-                || comparisons > 2 * COMPARISONS
-                || !clause.alternatives.iter().all(bounds)
-            {
-                continue;
-            }
-            runtime::work::yield_after(comparisons * COPYING);
-            let with = |set: &Vec<&'c Bounding<'s>>| {
-                let set = set.clone();
-                clause.alternatives.iter().map(move |more| set.iter().copied().chain(more).collect())
-            };
-            let more: Vec<Vec<_>> = sets.iter().flat_map(with).collect();
-            let smaller: Vec<_> = more.iter().map(|set| self.reached(keys, set, row)).collect();
-            if fraction(&smaller) < fraction(&ranges) && points(&smaller) <= POINTS {
-                (sets, ranges) = (more, smaller);
-                taken.push(clause);
-            }
-        }
-        let is_used = |bounding: &Bounding<'s>, range: &Reached<'_, 's>| {
-            let leading = range.leading.iter().flat_map(Leading::iter);
-            leading.chain(&range.ends).any(|used| std::ptr::eq(*used, bounding))
-        };
-        // Whether each range uses all comparisons of a condition.
-        let meets = |condition: usize| {
-            sets.iter().zip(&ranges).all(|(set, range)| {
-                let mut own = set.iter().filter(|bounding| bounding.condition == condition);
-                own.all(|bounding| is_used(bounding, range))
-            })
-        };
-        let conditions = |clause: &&Clause<'s>| clause.alternatives[0].first().map(|first| first.condition);
-        let used = taken.iter().filter(|clause| clause.exact).filter_map(conditions);
-        let used: Vec<usize> = used.filter(|&condition| meets(condition)).collect();
-        let matched = Matched { ranges, used };
-        if matched.is_skipping() { Matched { used: Vec::new(), ..matched } } else { matched }
-    }
-
-    /// The range to which one set of comparisons bounds a key. `row`: the work of reading one row.
-    fn reached<'c>(&self, keys: &[IndexKey], set: &[&'c Bounding<'s>], row: f64) -> Reached<'c, 's> {
-        self.extended(Reached::ALL, keys, set, row)
-    }
-
-    /// A range, bounded by further columns of the key.
-    fn extended<'c>(
-        &self,
-        mut range: Reached<'c, 's>,
-        mut keys: &[IndexKey],
-        set: &[&'c Bounding<'s>],
-        row: f64,
-    ) -> Reached<'c, 's> {
-        while let Some((key, others)) = keys.split_first() {
-            let own = || set.iter().copied().filter(|bounding| bounding.column == key.column);
-            if let Some(before) = range.leading.iter().find(|leading| column_of(leading) == key.column) {
-                // The column stands earlier in the key too. Nobody knows which value of several it
-                // has there.
-                match before {
-                    Leading::Values(values) if !values.bound.is_list() => {
-                        range.leading.push(Leading::Values(values));
-                    }
-                    _ => break,
-                }
-            } else if let Some((equal, points)) = self.equality(&range, own) {
-                range.leading.push(Leading::Values(equal));
-                range.points *= points;
-                range.fraction *= self.bounded(equal);
-            } else {
-                range.ends.extend(own().filter(|b| matches!(b.bound, Bound::End(..))));
-                let ends: Vec<End<'_>> = range.ends.iter().filter_map(|bounding| bounding.end()).collect();
-                let part = if ends.is_empty() { 1.0 } else { self.between(key.column, &ends) };
-                let skipping = self.skipping(&range, (key.column, part), others, set, row);
-                range.fraction *= part;
-                return skipping
-                    .filter(|other| self.work(other, row) < self.work(&range, row))
-                    .unwrap_or(range);
-            }
-            keys = others;
-        }
-        range
-    }
-
-    /// The comparison of a key's next column with one value or several, and the number of these.
-    fn equality<'c, I: Iterator<Item = &'c Bounding<'s>>>(
-        &self,
-        range: &Reached<'c, 's>,
-        own: impl Fn() -> I,
-    ) -> Option<(&'c Bounding<'s>, f64)>
-    where
-        's: 'c,
-    {
-        let one = own().find(|b| matches!(b.bound, Bound::Equal(_) | Bound::Truth(_) | Bound::Null));
-        let equal = one.or_else(|| own().find(|b| b.bound.is_list()))?;
-        let values = match &equal.bound {
-            Bound::List(list) => list.len() as f64,
-            Bound::Array(array) => elements(array),
-            _ => 1.0,
-        };
-        // Two lists make each pair a key, and nobody knows the length of an array.
-        let is_array = |leading: &Leading<&Bounding<'_>>| {
-            matches!(leading, Leading::Values(Bounding { bound: Bound::Array(_), .. }))
-        };
-        let has_array = range.leading.iter().any(is_array) || matches!(equal.bound, Bound::Array(_));
-        let crossed = values > 1.0 && range.points > 1.0;
-        (!crossed || !has_array && values * range.points <= POINTS).then_some((equal, values))
-    }
-
-    /// A range that has each value of the key's next column, within the ends that it has so far,
-    /// and is bounded by later columns. `part`: the part of the rows that these ends keep.
-    fn skipping<'c>(
-        &self,
-        range: &Reached<'c, 's>,
-        (column, part): (u32, f64),
-        keys: &[IndexKey],
-        set: &[&'c Bounding<'s>],
-        row: f64,
-    ) -> Option<Reached<'c, 's>> {
-        let is_bounded = |key: &IndexKey| set.iter().any(|bounding| bounding.column == key.column);
-        let type_ = self.table.columns[column as usize].type_;
-        if self.statistics.is_none() || !has_length(type_) || !keys.iter().any(is_bounded) {
-            return None;
-        }
-        let mut longer = range.clone();
-        let ends = std::mem::take(&mut longer.ends);
-        longer.fraction *= part;
-        longer.points *= (self.distinct(column) * part).max(1.0);
-        longer.points = longer.points.min((self.rows * longer.fraction).max(1.0));
-        longer.skips += longer.points;
-        let most = SKIPS.max((2.0 * longer.points) as usize);
-        longer.leading.push(Leading::Each(Skipped { column, ends, most }));
-        let length = longer.leading.len();
-        let longer = self.extended(longer, keys, set, row);
-        (longer.leading.len() > length || !longer.ends.is_empty()).then_some(longer)
-    }
-
-    /// The work of reading a range.
-    fn work(&self, range: &Reached<'_, '_>, row: f64) -> f64 {
-        (range.points + range.skips) * cost::DESCENT + self.rows * range.fraction * row
+        let Matched { ranges, used } = matched;
+        let way = Way::Tree { index, ranges, backward };
+        Candidate { way, single, used, rows, cost, ahead, sorted, ordered }
     }
 
     /// The number of leading keys of the wanted order that a key has after this number of fixed
     /// columns, and whether backward. Fixed columns alone order nothing.
-    fn order_of(&self, keys: &[IndexKey], fixed: usize) -> (usize, bool) {
+    pub(super) fn order_of(&self, keys: &[IndexKey], fixed: usize) -> (usize, bool) {
         // A column of both the index and the row's key comes twice.
         let mut passed: Vec<u32> = keys[..fixed].iter().map(|key| key.column).collect();
         let mut rest = keys[fixed..].iter();
@@ -497,20 +187,43 @@ impl<'s> Search<'s> {
             backward = Some(flipped);
             sorted += 1;
         }
-        let orders = backward.is_some() || sorted == self.order.len();
+        let is_whole = sorted == self.order.len();
+        let orders = is_whole || backward.is_some() && self.methods.incremental_sort;
         (if orders { sorted } else { 0 }, backward.unwrap_or(false))
+    }
+}
+
+impl<'s> Candidate<'_, 's> {
+    /// Whether the path may be better than the table's own for some values.
+    fn is_useful(&self, sorts: bool) -> bool {
+        let Way::Tree { ranges, .. } = &self.way else { return true };
+        let fraction: f64 = ranges.iter().map(|range| range.fraction).sum();
+        sorts && self.ordered || fraction < 1.0
+    }
+
+    fn owned(self) -> Access<'s> {
+        let owned = |ranges: &[Reached<'_, 's>]| ranges.iter().map(Reached::owned).collect();
+        let way = match &self.way {
+            Way::Tree { index, ranges, backward } => {
+                Way::Tree { index: *index, ranges: owned(ranges), backward: *backward }
+            }
+            Way::Combined { parts, all } => {
+                let parts = parts.iter().map(|(index, ranges)| (*index, owned(ranges)));
+                Way::Combined { parts: parts.collect(), all: *all }
+            }
+        };
+        let Path { single, used, rows, cost, ahead, sorted, ordered, .. } = self;
+        Path { way, single, used, rows, cost, ahead, sorted, ordered }
     }
 }
 
 impl Access<'_> {
     /// All rows of a table.
     fn whole(rows: f64) -> Self {
-        let ranges = vec![Reach { leading: Vec::new(), ends: Vec::new() }];
+        let ranges = vec![Reach::ALL];
         Access {
-            index: None,
-            ranges,
+            way: Way::Tree { index: None, ranges, backward: false },
             single: false,
-            backward: false,
             used: Vec::new(),
             rows,
             cost: rows,
@@ -520,67 +233,45 @@ impl Access<'_> {
         }
     }
 
-    /// The position of the index that it scans, if it may find several rows.
+    /// The position of the index whose entries it reads in their order, if they may be several.
     pub(super) fn scanned_index(&self) -> Option<usize> {
-        self.index.filter(|_| !self.single)
+        match self.way {
+            Way::Tree { index, .. } if !self.single => index,
+            _ => None,
+        }
     }
 
     /// The path for the executor.
     pub(super) fn path(&self, table: &Table) -> Result<AccessPath, SqlError> {
-        let mut ranges = Vec::with_capacity(self.ranges.len());
-        for range in &self.ranges {
-            ranges.push(key_range(range, table)?);
-        }
+        let ranges_of = |ranges: &[Reach<'_>]| -> Result<Vec<KeyRange>, SqlError> {
+            ranges.iter().map(|range| key_range(range, table)).collect()
+        };
+        let (index, ranges, backward) = match &self.way {
+            Way::Tree { index, ranges, backward } => (*index, ranges_of(ranges)?, *backward),
+            Way::Combined { parts, all } => {
+                let parts = parts
+                    .iter()
+                    .map(|(index, ranges)| Ok(TreePart { index: *index, ranges: ranges_of(ranges)? }));
+                let parts = parts.collect::<Result<_, SqlError>>()?;
+                return Ok(AccessPath::Combined { parts, all: *all });
+            }
+        };
         if self.single
-            && let Some(KeyRange { equal, .. }) = ranges.pop()
+            && let [KeyRange { equal, .. }] = ranges.as_slice()
         {
-            let values = equal.into_iter().filter_map(|value| match value {
-                KeyValue::One(value) => Some(value),
+            let values = equal.iter().filter_map(|value| match value {
+                KeyValue::One(value) => Some(value.clone()),
                 _ => None,
             });
             let key = values.collect();
-            return Ok(match self.index {
+            return Ok(match index {
                 None => AccessPath::Point { key },
                 Some(index) => AccessPath::UniquePoint { index, key },
             });
         }
-        let backward = self.backward;
-        Ok(match self.index {
+        Ok(match index {
             None => AccessPath::Table { ranges, backward },
             Some(index) => AccessPath::Index { index, ranges, backward },
         })
     }
-}
-
-/// The column that a leading part of a range bounds.
-fn column_of(leading: &Leading<&Bounding<'_>>) -> u32 {
-    match leading {
-        Leading::Values(bounding) => bounding.column,
-        Leading::Each(skipped) => skipped.column,
-    }
-}
-
-fn key_range(range: &Reach<'_>, table: &Table) -> Result<KeyRange, SqlError> {
-    let mut key = interval(&range.ends, table)?;
-    for leading in &range.leading {
-        key.equal.push(match leading {
-            Leading::Each(Skipped { ends, most, .. }) => {
-                KeyValue::Each { between: interval(ends, table)?, most: *most }
-            }
-            Leading::Values(bounding) => {
-                let type_ = table.columns[bounding.column as usize].type_;
-                match &bounding.bound {
-                    Bound::Equal(value) => KeyValue::One(key_value::exact(value, type_)?),
-                    Bound::Truth(value) => KeyValue::One(Expr::boolean(*value)),
-                    Bound::List(list) => {
-                        let exact = list.iter().map(|value| key_value::exact(value, type_));
-                        KeyValue::List(exact.collect::<Result<_, _>>()?)
-                    }
-                    Bound::Array(array) => KeyValue::Array((*array).clone()),
-                    Bound::Null | Bound::End(..) => KeyValue::Null,
-                }
-            }
-        });
-    }
-    Ok(key)
 }

@@ -20,6 +20,8 @@ pub(super) const DESCENT: f64 = 3.0;
 pub(super) const INDEX_ROW: f64 = 4.0;
 /// Work of reading one entry alone.
 pub(super) const ENTRY: f64 = 1.2;
+/// Work of reading one row by its key, if the keys come in order.
+pub(super) const KEYED_ROW: f64 = 3.0;
 /// Work of inserting one row into a hash table.
 pub(super) const HASH_BUILD: f64 = 1.5;
 /// Work of one lookup in a hash table.
@@ -83,6 +85,11 @@ pub(super) fn selectivity(condition: &Expr) -> f64 {
             None => OTHER,
         },
     }
+}
+
+/// Work of sorting this number of rows' keys.
+pub(super) fn sort_keys(rows: f64) -> f64 {
+    0.05 * rows * rows.max(2.0).log2()
 }
 
 /// Work of sorting this number of rows, of which so many of the first are kept.

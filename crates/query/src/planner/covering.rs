@@ -14,7 +14,7 @@ impl Search<'_> {
     /// The registers of the columns of an index's entries: of the index's own, then of the row's
     /// key. `None` unless these are all columns that the statement reads.
     pub(super) fn covering(&self, index: usize) -> Option<Box<[Option<Reg>]>> {
-        if !self.reads_columns {
+        if !self.reads_columns || !self.methods.index_only_scan {
             return None;
         }
         let keys = self.table.indexes[index].columns.iter().copied().chain(self.table.row_keys());

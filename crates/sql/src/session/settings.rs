@@ -444,9 +444,7 @@ impl SettingsTable {
             "log_min_messages" => self.logs_errors = logs_errors(&mut proper),
             "log_min_error_statement" => self.logs_failed_statements = logs_errors(&mut proper),
             "work_mem" | "maintenance_work_mem" | "statement_memory" => self.set_memory(known.name, value)?,
-            "enable_hashjoin" | "enable_nestloop" | "enable_indexscan" | "enable_seqscan" | "enable_sort" => {
-                self.set_method(known.name, proper == "on");
-            }
+            name if name.starts_with("enable_") => self.set_method(name, proper == "on"),
             "plan_cache_mode" => self.generic_plans = proper == "force_generic_plan",
             "synchronous_commit" => self.synchronous = proper != "off",
             "client_min_messages" => {

@@ -64,6 +64,9 @@ impl SettingsTable {
             "enable_indexscan" => methods.index_scan = on,
             "enable_seqscan" => methods.table_scan = on,
             "enable_sort" => methods.sort = on,
+            "enable_bitmapscan" => methods.bitmap_scan = on,
+            "enable_indexonlyscan" => methods.index_only_scan = on,
+            "enable_incremental_sort" => methods.incremental_sort = on,
             _ => return,
         }
         self.find_path_key();
