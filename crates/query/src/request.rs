@@ -10,6 +10,7 @@ use values::error::SqlError;
 use values::types::Value;
 
 use crate::normalize::Literal;
+use crate::plan::Truths;
 
 /// The methods that the planner may choose freely (settings `enable_hashjoin` and the like). A
 /// method that is off is used only where there is no other.
@@ -96,6 +97,8 @@ pub struct Request<'a> {
     /// estimates alone. An empty list: the plan is for any values. None: it is for the literals of
     /// the text.
     pub values: Option<&'a [Value]>,
+    /// The truths of the statement's premises in the runs that the plan is for. None: any.
+    pub truths: Option<Truths>,
     /// A shared copy of a text with several statements, for those compiled beside the core.
     pub copy: Option<&'a OnceCell<Arc<Box<str>>>>,
     /// The output column whose values a rewritten table's column takes.
@@ -113,6 +116,7 @@ impl<'a> Request<'a> {
             parameters: Some(&[]),
             literals: &[],
             values: None,
+            truths: None,
             copy: None,
             assigned: None,
         }

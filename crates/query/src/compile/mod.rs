@@ -93,7 +93,7 @@ pub fn compile(context: &Context<'_>, request: &Request<'_>) -> Result<Option<Co
             let (text, start, end) = (request.copied()?, request.start, request.end);
             let (parameters, literals) = (request.parameters.map(<[u32]>::to_vec), request.literals.to_vec());
             let assigned = request.assigned.map(|assigned| (assigned.output, assigned.column.clone()));
-            let values = request.values.map(<[Value]>::to_vec);
+            let (values, truths) = (request.values.map(<[Value]>::to_vec), request.truths);
             Ok(move || {
                 let context = Context {
                     catalog: &catalog,
@@ -105,8 +105,9 @@ pub fn compile(context: &Context<'_>, request: &Request<'_>) -> Result<Option<Co
                 let assigned = assigned.as_ref();
                 let assigned = assigned.map(|(output, column)| Assigned { output: *output, column });
                 let values = values.as_deref();
+                let (text, copy) = (&**text, None);
                 let request =
-                    Request { text: &text, start, end, parameters, literals, values, copy: None, assigned };
+                    Request { text, start, end, parameters, literals, values, truths, copy, assigned };
                 compile_here(&context, &request)
             })
         },
@@ -229,6 +230,7 @@ fn compile_command(
         generation: context.catalog.generation,
         locks,
         choices: Vec::new(),
+        premises: Vec::new(),
         made_for: None,
     };
     let uses = vec![LiteralUse::Pinned; request.literals.len()];

@@ -23,6 +23,7 @@ mod command;
 mod live;
 mod modify;
 mod name;
+mod premise;
 mod scan;
 mod sequence;
 pub mod walk;
@@ -34,6 +35,7 @@ pub use command::*;
 pub use live::may_be_live;
 pub use modify::*;
 pub use name::QualifiedName;
+pub use premise::*;
 pub use scan::*;
 pub use sequence::*;
 
@@ -66,6 +68,8 @@ pub struct Statement {
     pub locks: Vec<(u32, txn::TableLock)>,
     /// The estimates by which it was chosen that depend on parameters.
     pub choices: Vec<Choice>,
+    /// Its conditions on parameters alone, unless their truths are part of the plan.
+    pub premises: Vec<Expr>,
     /// The classes of the values that it was planned with, if they were known.
     pub made_for: Option<Classes>,
 }

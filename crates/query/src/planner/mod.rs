@@ -32,6 +32,7 @@ mod nested_loop;
 mod order;
 mod part;
 mod pending;
+mod premises;
 mod prune;
 mod pushdown;
 mod query;
@@ -53,6 +54,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use expressions::expr::Expr;
 use values::error::SqlError;
 use values::types::{Datum, Value};
 
@@ -78,6 +80,8 @@ struct Planner<'b, 'a> {
     pub(super) common: common::Known,
     /// The choices of access paths that depend on parameters.
     pub(super) choices: RefCell<Vec<Choice>>,
+    /// The statement's premises that the plan does not know.
+    premises: Vec<Expr>,
     /// The depth of the query being planned.
     nesting: usize,
 }
@@ -89,6 +93,7 @@ impl<'b, 'a> Planner<'b, 'a> {
             pending: BTreeMap::new(),
             common: common::Known::default(),
             choices: RefCell::default(),
+            premises: Vec::new(),
             nesting: 0,
         }
     }
@@ -104,6 +109,7 @@ pub(crate) fn plan_bound(binder: &mut Binder<'_>, bound: Bound) -> Result<Statem
     let mut planner = Planner::new(binder);
     let planned = planner.statement(bound)?;
     let choices = planner.choices.take();
+    let premises = planner.premises;
     let made_for = made_for(binder, &choices, parameters.len());
     let mut root = planned.root;
     crate::fold::plan(&mut root);
@@ -126,6 +132,7 @@ pub(crate) fn plan_bound(binder: &mut Binder<'_>, bound: Bound) -> Result<Statem
         generation: binder.context.catalog.generation,
         locks: std::mem::take(&mut binder.locks),
         choices,
+        premises,
         made_for,
     })
 }

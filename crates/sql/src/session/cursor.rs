@@ -50,7 +50,8 @@ impl Session {
         let compiled =
             query::compile::Compiled { statement: Arc::clone(query), declared: 0, uses: Vec::new() };
         let path = self.environment.table.path_key;
-        let planned = Planned::new(super::long::shared(text)?, &[], path, Some(compiled), 0);
+        let text = super::long::shared(text)?;
+        let planned = Planned::new((text, &[]), path, None, Some(compiled), 0);
         let mut portal = Portal::default();
         portal.open(Arc::new(planned), &[], &[], &[]);
         portal.kept = Some(kept);

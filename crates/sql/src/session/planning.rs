@@ -8,12 +8,12 @@ use runtime::account;
 
 use super::Session;
 use super::long::shared;
-use super::plans::{self, Planned, Scope};
+use super::plans::{self, Planned, Runs, Scope};
 use super::resolve::TakenLocks;
 use catalog::Table;
 use query::compile::{Compiled, Refused};
 use query::normalize::Normalized;
-use query::plan::{Body, Command, Statement, classes};
+use query::plan::{Body, Command, Statement, classes, truths};
 use query::request::{Context, Request, Sizes};
 use txn::folder::Folder;
 use txn::trees;
@@ -161,43 +161,67 @@ impl Session {
         values: &[Datum<'_>],
     ) -> Result<Option<Arc<Statement>>, SqlError> {
         match &planned.compiled {
-            Some(compiled) if !compiled.statement.choices.is_empty() => {
-                self.choose_by_value(planned, compiled, values)
+            Some(Compiled { statement, .. })
+                if !statement.choices.is_empty() || !statement.premises.is_empty() =>
+            {
+                self.choose_by_value(planned, values)
             }
             _ => Ok(None),
         }
     }
 
+    /// The truths of premises decide first. The plan for them may have choices of its own.
     fn choose_by_value(
         &self,
         planned: &Planned,
-        compiled: &Compiled,
         values: &[Datum<'_>],
     ) -> Result<Option<Arc<Statement>>, SqlError> {
+        let Some(compiled) = &planned.compiled else { return Ok(None) };
         let statement = &compiled.statement;
         let lifted = !compiled.uses.is_empty();
         if self.block.has_definitions() || !lifted && self.environment.table.generic_plans {
             return Ok(None);
         }
+        let own = |variant: &Planned| variant.compiled.as_ref().map(|made| Arc::clone(&made.statement));
+        if !statement.premises.is_empty() {
+            let truths = truths(&statement.premises, values);
+            let Some(variant) = self.variant(planned, Runs::Truths(truths), values)? else { return Ok(None) };
+            return match variant.truths {
+                Some(_) => Ok(self.plan_by_value(&variant, values)?.or_else(|| own(&variant))),
+                None => Ok(own(&variant)),
+            };
+        }
         let classes = classes(&statement.choices, values);
         if statement.made_for == Some(classes) {
             return Ok(None);
         }
-        let fitting = |plan: &Planned| {
-            let made = plan.compiled.as_ref().map(|compiled| &compiled.statement);
-            made.filter(|made| made.generation == compiled.statement.generation).cloned()
-        };
-        for classes in [Some(classes), None] {
-            if let Some(known) = plans::by_value(planned.number, classes).as_deref().and_then(fitting) {
+        Ok(self.variant(planned, Runs::Classes(classes), values)?.as_deref().and_then(own))
+    }
+
+    /// The plan of a statement for such runs. `None` if there can be none any more.
+    fn variant(
+        &self,
+        planned: &Planned,
+        runs: Runs,
+        values: &[Datum<'_>],
+    ) -> Result<Option<Arc<Planned>>, SqlError> {
+        let fits = |plan: &Arc<Planned>| plan.generation() == planned.generation();
+        for runs in [runs, Runs::Any] {
+            if let Some(known) = plans::by_value(planned.number, runs).filter(fits) {
                 return Ok(Some(known));
             }
         }
         // Beyond the bound one plan serves all other values.
-        let for_values = planned.takes_variant();
+        let runs = if planned.takes_variant(runs) { runs } else { Runs::Any };
         let mut known = Vec::with_capacity(values.len());
-        for value in values.iter().take(if for_values { values.len() } else { 0 }) {
+        for value in values.iter().take(if runs == Runs::Any { 0 } else { values.len() }) {
             known.push(value.to_value()?);
         }
+        let truths = match runs {
+            Runs::Truths(truths) => Some(truths),
+            Runs::Classes(_) | Runs::Any => planned.truths,
+        };
+        let lifted = planned.compiled.as_ref().is_some_and(|compiled| !compiled.uses.is_empty());
         let mut read = Normalized::default();
         if lifted && !read.read(&planned.text) {
             return Ok(None);
@@ -207,6 +231,7 @@ impl Session {
             parameters,
             literals: &read.literals,
             values: Some(&known),
+            truths,
             ..Request::plain(&planned.text)
         };
         let made = match self.compile(&request) {
@@ -215,11 +240,11 @@ impl Session {
             // Definitions have changed since: the statement goes on with the plan that it has.
             Err(_) => return Ok(None),
         };
-        let fits = fitting(&made);
-        if fits.is_some() {
-            plans::keep_value(planned.number, for_values.then_some(classes), &made);
+        if !fits(&made) {
+            return Ok(None);
         }
-        Ok(fits)
+        plans::keep_value(planned.number, runs, &made);
+        Ok(Some(made))
     }
 
     /// Compiles a text against the present definitions.
@@ -247,6 +272,7 @@ impl Session {
             }
         })?;
         let (types, path) = (request.parameters.unwrap_or_default(), self.environment.table.path_key);
-        Ok(Arc::new(Planned::new(shared(text)?, types, path, compiled, bytes)))
+        let text = (shared(text)?, types);
+        Ok(Arc::new(Planned::new(text, path, request.truths, compiled, bytes)))
     }
 }

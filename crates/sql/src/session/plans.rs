@@ -2,7 +2,7 @@
 //!
 //! A plan is found by a text whose literals are lifted out (simple protocol), or by a text and its
 //! declared parameter types (extended protocol). A statement whose best plan depends on its values
-//! has further plans, each found by the first one and the classes of the values. A lookup finds an
+//! has further plans, each found by the first one and what the plan wants of the values. A lookup finds an
 //! entry by hash and then compares it whole.
 //!
 //! What must hold: a plan is valid only while its database's generation is. A session that meets a
@@ -22,7 +22,7 @@ use sync::core_local;
 
 use query::compile::Compiled;
 use query::normalize::{Normalized, Template};
-use query::plan::Classes;
+use query::plan::{Classes, Truths};
 use values::memory;
 
 /// The scope of a plan: what it depends on besides the text.
@@ -34,6 +34,27 @@ pub(super) struct Scope {
     pub database: u32,
     /// The search path.
     pub path: u64,
+}
+
+/// The runs of a statement for which a plan was made.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Runs {
+    /// Those with these truths of its premises.
+    Truths(Truths),
+    /// Those with values of these classes.
+    Classes(Classes),
+    /// All.
+    Any,
+}
+
+impl Runs {
+    /// The most plans of a statement for some of its runs. All further runs share one.
+    fn most(self) -> u64 {
+        match self {
+            Runs::Truths(_) => 32,
+            Runs::Classes(_) | Runs::Any => 8,
+        }
+    }
 }
 
 /// A compiled statement with what it was compiled from.
@@ -48,18 +69,20 @@ pub(super) struct Planned {
     pub path: u64,
     /// The plan; None for an empty text.
     pub compiled: Option<Compiled>,
+    /// The truths of the premises that it was made for; None if they may be any.
+    pub truths: Option<Truths>,
     /// Bytes of memory it takes: what making it left allocated.
     pub bytes: usize,
-    /// The plans for classes of values that were made of it. Any core counts.
+    /// The plans for some runs that were made of it. Any core counts.
     variants: AtomicU64,
 }
 
 impl Planned {
     /// A plan with a new number. `bytes` is the memory that making it left allocated.
     pub fn new(
-        text: Arc<str>,
-        types: &[u32],
+        (text, types): (Arc<str>, &[u32]),
         path: u64,
+        truths: Option<Truths>,
         compiled: Option<Compiled>,
         bytes: usize,
     ) -> Planned {
@@ -68,13 +91,14 @@ impl Planned {
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         // Twice its text: here and as a template.
         let bytes = bytes + size_of::<Planned>() + 2 * text.len();
-        Planned { number, text, types: types.into(), path, compiled, bytes, variants: AtomicU64::new(0) }
+        let variants = AtomicU64::new(0);
+        Planned { number, text, types: types.into(), path, compiled, truths, bytes, variants }
     }
 
-    /// Whether one more plan may be made for a class of values. Counts it.
-    pub fn takes_variant(&self) -> bool {
+    /// Whether one more plan may be made for these runs. Counts it.
+    pub fn takes_variant(&self, runs: Runs) -> bool {
         // Relaxed: a bound on work. No memory comes with it.
-        self.variants.fetch_add(1, Ordering::Relaxed) < MOST_VARIANTS
+        self.variants.fetch_add(1, Ordering::Relaxed) < runs.most()
     }
 
     /// The generation the plan was made against.
@@ -94,16 +118,13 @@ impl Drop for Planned {
 /// A plan of more bytes is dropped beside the core: each node has memory of its own.
 const LONG_TO_DROP: usize = 1 << 20;
 
-/// The most plans of a statement for classes of values. All further classes share one.
-const MOST_VARIANTS: u64 = 8;
-
-/// Plans by text, of both kinds, and those of the same statements for classes of values.
+/// Plans by text, of both kinds, and those of the same statements for some runs.
 #[derive(Default)]
 struct Plans {
     by_template: SeededMap<(Scope, u64), (Template, Arc<Planned>)>,
     by_text: SeededMap<(Scope, u64), Arc<Planned>>,
-    /// By the statement's plan, and the classes; `None` for a plan that fits any values.
-    by_value: SeededMap<(u64, Option<Classes>), Arc<Planned>>,
+    /// By the statement's plan, and the runs.
+    by_value: SeededMap<(u64, Runs), Arc<Planned>>,
 }
 
 impl Plans {
@@ -264,13 +285,13 @@ pub(super) fn keep_text(scope: Scope, planned: &Arc<Planned>) {
     discarded.discard();
 }
 
-/// The plan of a statement for a class of values.
-pub(super) fn by_value(number: u64, classes: Option<Classes>) -> Option<Arc<Planned>> {
-    CACHE.with_borrow(|cache| cache.plans.by_value.get(&(number, classes)).cloned())
+/// The plan of a statement for some runs.
+pub(super) fn by_value(number: u64, runs: Runs) -> Option<Arc<Planned>> {
+    CACHE.with_borrow(|cache| cache.plans.by_value.get(&(number, runs)).cloned())
 }
 
-/// Keeps a plan of a statement for a class of values.
-pub(super) fn keep_value(number: u64, classes: Option<Classes>, planned: &Arc<Planned>) {
+/// Keeps a plan of a statement for some runs.
+pub(super) fn keep_value(number: u64, runs: Runs, planned: &Arc<Planned>) {
     if is_too_large(planned.bytes) {
         return;
     }
@@ -278,7 +299,7 @@ pub(super) fn keep_value(number: u64, classes: Option<Classes>, planned: &Arc<Pl
     CACHE.with_borrow_mut(|cache| {
         // Made for one run of the statement, it is the second plan at least.
         if cache.admits(number, planned.bytes, &mut discarded) {
-            let before = cache.plans.by_value.insert((number, classes), Arc::clone(planned));
+            let before = cache.plans.by_value.insert((number, runs), Arc::clone(planned));
             cache.replaced(before.as_deref());
         }
     });
