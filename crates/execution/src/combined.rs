@@ -1,4 +1,7 @@
-//! Scans that combine several trees: the rows whose keys any of their ranges has, or all.
+//! Scans that gather keys first: of the rows that the ranges of any tree have, or all.
+//!
+//! Reading rows by their keys takes longer than reading as many in order. So the scan gathers a part
+//! of the table's rows at most. With more it reads the whole table.
 //!
 //! What must hold:
 //!
@@ -6,19 +9,48 @@
 //!    gives a key at most once, and a key that comes as often as there are trees is in all of them.
 //! 2. Entries and rows are read with one snapshot. A key of the table's own tree that was computed
 //!    and not read may have no row; its lookup then finds none.
+//! 3. No row is given before all keys are gathered.
 
-use txn::Direction;
-use txn::trees::Tree;
+use txn::trees::{Tree, resident_size};
+use txn::{Direction, Range};
 
 use super::keys::{Bounds, entry_parts, primary_key_of_entry, primary_parts, table_tree, tree};
 use super::ranges::{Interval, Keyed, intervals};
-use super::scan::fetch;
+use super::scan::{fetch, table_rows};
 use super::{Arena, Executor, File, Flow, Sink, from_txn};
 use crate::spill::Sorter;
-use catalog::Index;
+use catalog::{Index, Table};
 use query::plan::{Scan, TreePart};
 use values::error::SqlError;
 use values::work;
+
+/// So many keys are gathered of any table.
+const FEW: usize = 1000;
+/// The part of a table's rows whose keys are gathered at most: one of so many.
+const PART: f64 = 4.0;
+
+/// The keys gathered so far.
+struct Keys<'s> {
+    sorter: Sorter<'s>,
+    count: usize,
+    /// More keys are too many.
+    most: usize,
+}
+
+impl<'s> Keys<'s> {
+    fn add(&mut self, cx: &Executor<'s>, table: &Table, key: &[u8]) -> Result<Flow, SqlError> {
+        if self.count == self.most {
+            let rows = resident_size(cx.folder(), table_tree(table)).map(|size| size.entries / PART);
+            self.most = rows.map_or(usize::MAX, |rows| rows as usize);
+            if self.count >= self.most {
+                return Ok(Flow::Stop);
+            }
+        }
+        self.count += 1;
+        self.sorter.push(key, |_| Ok(()))?;
+        Ok(Flow::More)
+    }
+}
 
 /// Gives the rows in the order of their keys.
 pub(super) fn rows<'s>(
@@ -29,16 +61,33 @@ pub(super) fn rows<'s>(
     file: &File<'_>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
-    let mut sorter = cx.sorter();
-    cx.scoped(|cx, own| {
+    let mut keys = Keys { sorter: cx.sorter(), count: 0, most: FEW };
+    let gathered = cx.scoped(|cx, own| {
         for part in parts {
             let file = own.file(file);
-            gather(cx, scan, part, (bounds, &mut sorter), file, own)?;
+            if gather(cx, scan, part, (bounds, &mut keys), file, own)? == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
         }
-        Ok(())
+        Ok(Flow::More)
     })?;
-    let mut keys = sorter.finish()?;
+    if gathered == Flow::Stop {
+        drop(keys);
+        return table_rows(cx, scan, (Range::ALL, false), file, sink);
+    }
     let least = if all { parts.len() } else { 1 };
+    by_keys(cx, scan, (keys.sorter, least), file, sink)
+}
+
+/// Gives the rows whose keys come so many times at least.
+fn by_keys<'s>(
+    cx: &mut Executor<'s>,
+    scan: &'s Scan,
+    (sorter, least): (Sorter<'s>, usize),
+    file: &File<'_>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
+    let mut keys = sorter.finish()?;
     let (mut key, mut count) = (cx.take_bytes(), 0);
     let result = cx.scoped(|cx, own| {
         loop {
@@ -68,41 +117,42 @@ pub(super) fn rows<'s>(
     result
 }
 
-/// Adds the keys of the rows in a tree's ranges.
+/// Adds the keys of the rows in a tree's ranges. Stops if they are too many.
 fn gather<'s, 'x>(
     cx: &mut Executor<'s>,
     scan: &'s Scan,
     part: &'s TreePart,
-    (bounds, sorter): (&mut Bounds, &mut Sorter<'s>),
+    (bounds, keys): (&mut Bounds, &mut Keys<'s>),
     file: &File<'x>,
     arena: &'x Arena<'s>,
-) -> Result<(), SqlError> {
+) -> Result<Flow, SqlError> {
     let table = &scan.table;
-    let index = part.index.map(|index| &table.indexes[index]);
-    match index {
+    match part.index.map(|index| &table.indexes[index]) {
         None => {
             let keyed = Keyed { table, tree: table_tree(table), parts: primary_parts(table) };
             let intervals = intervals(cx, &keyed, &part.ranges, bounds, file, arena)?;
-            gather_keys(cx, (&keyed.tree, None), &intervals, sorter)
+            gather_keys(cx, (table, &keyed.tree, None), &intervals, keys)
         }
         Some(index) => {
             let keyed = Keyed { table, tree: tree(index.tree), parts: entry_parts(table, index) };
             let intervals = intervals(cx, &keyed, &part.ranges, bounds, file, arena)?;
-            gather_keys(cx, (&keyed.tree, Some(index)), &intervals, sorter)
+            gather_keys(cx, (table, &keyed.tree, Some(index)), &intervals, keys)
         }
     }
 }
 
-fn gather_keys(
-    cx: &mut Executor<'_>,
-    (tree, index): (&Tree, Option<&Index>),
+fn gather_keys<'s>(
+    cx: &mut Executor<'s>,
+    (table, tree, index): (&Table, &Tree, Option<&Index>),
     intervals: &[Interval<'_>],
-    sorter: &mut Sorter<'_>,
-) -> Result<(), SqlError> {
+    keys: &mut Keys<'s>,
+) -> Result<Flow, SqlError> {
     for interval in intervals {
         if let (Some(key), None) = (interval.key(), index) {
             cx.check()?;
-            sorter.push(key, |_| Ok(()))?;
+            if keys.add(cx, table, key)? == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
             continue;
         }
         let mut entries = cx.txn.scan(tree, interval.as_range(), Direction::Forward);
@@ -112,8 +162,10 @@ fn gather_keys(
                 Some(index) => primary_key_of_entry(index, key, payload)?,
                 None => key,
             };
-            sorter.push(key, |_| Ok(()))?;
+            if keys.add(cx, table, key)? == Flow::Stop {
+                return Ok(Flow::Stop);
+            }
         }
     }
-    Ok(())
+    Ok(Flow::More)
 }

@@ -240,7 +240,7 @@ fn each<'x>(
 }
 
 /// Gives the rows with these keys.
-fn table_rows<'s>(
+pub(super) fn table_rows<'s>(
     cx: &mut Executor<'s>,
     scan: &'s Scan,
     (range, backward): (Range<'_>, bool),

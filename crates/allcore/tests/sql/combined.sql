@@ -69,3 +69,22 @@ insert into s select i, 'b' || i, date '2024-01-01' + i % 500 from generate_seri
 select * from s where a = 9 or c = '2024-02-03' or b = 'b77' order by 1;
 select * from s where a = 9 or (b = 'b77' and c >= '2024-01-01') or c > '2025-05-13' order by b, c;
 truncate t; select id from t where a = 17 or b = 23;
+-- Values that are not known at planning.
+create table g (id int primary key, a int, b int, c text);
+insert into g select i, case when i < 9000 then 3 else i end, i, 'c' || i % 7 from generate_series(1, 20000) i;
+create index on g (a); create index on g (b); analyze g;
+set plan_cache_mode = force_generic_plan;
+prepare low (int) as select count(*), sum(id), min(c) from g where b > $1;
+execute low (19990); execute low (19000); execute low (18999); execute low (15001); execute low (15000); execute low (14999); execute low (0); execute low (null);
+prepare eq (int) as select count(*), sum(id) from g where a = $1;
+execute eq (3); execute eq (9001); execute eq (null);
+prepare few (int) as select id from g where b > $1 limit 2;
+execute few (19997); execute few (20);
+prepare ordered (int) as select id from g where b > $1 order by id desc limit 2;
+execute ordered (19997); execute ordered (20);
+begin; prepare del (int) as delete from g where b > $1; execute del (19000); execute low (18000); execute del (1); execute low (0); rollback;
+begin; prepare upd (int) as update g set b = b + 1 where b >= $1; execute upd (19990); execute upd (10); select sum(b), count(*) from g; rollback;
+reset plan_cache_mode;
+select count(*) from g where b > (select max(b) - 5 from g);
+select count(*) from g where b > (select min(b) from g);
+select x.id, (select count(*) from g y where y.b > x.b * 5000) from g x where x.id < 5 order by 1;

@@ -283,8 +283,11 @@ impl Explainer<'_> {
             let condition = self.ranges(&scan.table, part.index, &part.ranges);
             leaf(format!("Bitmap Index Scan on {name}")).with("Index Cond", condition)
         };
-        let children = parts.iter().map(part).collect();
-        vec![Node { children, ..leaf(if *all { "BitmapAnd" } else { "BitmapOr" }) }]
+        let children: Vec<Node> = parts.iter().map(part).collect();
+        match children.len() {
+            1 => children,
+            _ => vec![Node { children, ..leaf(if *all { "BitmapAnd" } else { "BitmapOr" }) }],
+        }
     }
 
     /// The conditions of a range on columns with these names.

@@ -85,9 +85,10 @@ pub enum AccessPath {
         /// Whether to read from the end to the beginning.
         backward: bool,
     },
-    /// The rows whose keys several trees have in their ranges, in the order of the keys.
+    /// The rows whose keys trees have in their ranges, in the order of the keys. If these are many,
+    /// the scan reads the whole table instead. So the scan's filter has all conditions.
     Combined {
-        /// The trees, at least two.
+        /// The trees.
         parts: Vec<TreePart>,
         /// Whether a row has to be in all of them. Otherwise one is enough.
         all: bool,

@@ -106,6 +106,8 @@ impl<'s> Search<'s> {
         let useful = |path: &Candidate<'_, '_>| path.is_useful(!self.order.is_empty());
         let is_choice = !self.alone || paths[bounded..].iter().any(useful);
         let least = paths.iter().map(|path| path.cost).fold(f64::INFINITY, f64::min);
+        let gathered: Vec<_> = paths[bounded..].iter().filter_map(|path| self.gathered(path)).collect();
+        paths.extend(gathered);
         paths.extend(self.combined(&clauses, least));
         if is_choice {
             self.note_choices(&clauses);

@@ -1,12 +1,17 @@
-//! Paths over several trees: the keys of the rows that any of their ranges has, or all.
+//! Paths that gather the keys of rows first: those that the ranges of any tree have, or all.
 //!
 //! A condition with alternatives makes a union: each alternative bounds the tree that it bounds
 //! best. Conditions on several indexes make an intersection. The keys are sorted, so a row that is
 //! in several ranges is read once, and rows come in the order of their keys.
 //!
-//! What must hold: every condition stays a filter. A range may have more rows than the condition.
+//! One index alone is such a path if nobody knows how many rows its range has, because a value is
+//! not known at planning. If there are many, the scan finds out and reads the whole table
+//! (`execution::combined`).
+//!
+//! What must hold: every condition stays a filter. A range may have more rows than the condition,
+//! and so has the whole table.
 
-use super::access::{Candidate, Way};
+use super::access::{Candidate, Path, Way};
 use super::bounding::{Bounding, COMPARISONS, COPYING, Clause};
 use super::cost;
 use super::reach::Reached;
@@ -15,6 +20,9 @@ use catalog::IndexKey;
 
 /// The most alternatives of a condition of which each may choose its tree.
 const ALTERNATIVES: usize = 100;
+
+/// The work of a path that may read the whole table, as a part of the work of reading it.
+const GUESSED: f64 = 0.8;
 
 /// A tree from which row keys can be read.
 struct KeyTree {
@@ -46,6 +54,22 @@ impl<'s> Search<'s> {
             plain.into_iter().flat_map(|clause| &clause.alternatives[0]).collect();
         let unions = either.into_iter().filter_map(|clause| self.union(&trees, &plain, clause));
         unions.chain(self.intersection(&trees, &plain)).collect()
+    }
+
+    /// A path through an index whose ranges have nobody knows how many rows, with the keys gathered
+    /// first.
+    pub(super) fn gathered<'c>(&self, path: &Candidate<'c, 's>) -> Option<Candidate<'c, 's>> {
+        let Path { way: Way::Tree { index: Some(index), ranges, .. }, single: false, rows, .. } = path else {
+            return None;
+        };
+        let is_guess = ranges.iter().flat_map(Reached::bounds).any(|bounding| self.is_guess(bounding));
+        if !is_guess || self.covering(*index).is_some() {
+            return None;
+        }
+        let work: f64 = ranges.iter().map(|range| self.work(range, cost::ENTRY)).sum();
+        let ahead = (work + cost::sort_keys(*rows)).min(self.rows * GUESSED / 2.0);
+        let cost = (ahead + rows * cost::KEYED_ROW).min(self.rows * GUESSED);
+        Some(self.by_keys(vec![(Some(*index), ranges.clone())], false, *rows, (ahead, cost)))
     }
 
     fn key_trees(&self) -> Vec<KeyTree> {
@@ -131,19 +155,28 @@ impl<'s> Search<'s> {
             return None;
         }
         let rows = (self.rows * fraction).max(1.0);
+        Some(self.by_keys(trees, all, rows, (ahead, ahead + rows * cost::KEYED_ROW)))
+    }
+
+    fn by_keys<'c>(
+        &self,
+        parts: Vec<(Option<usize>, Vec<Reached<'c, 's>>)>,
+        all: bool,
+        rows: f64,
+        (ahead, cost): (f64, f64),
+    ) -> Candidate<'c, 's> {
         let keys: Vec<IndexKey> = self.table.row_keys().collect();
         let (sorted, backward) = self.order_of(&keys, 0);
         let sorted = if backward { 0 } else { sorted };
-        let cost = cost::of_method(self.methods.bitmap_scan, ahead + rows * cost::KEYED_ROW);
-        Some(Candidate {
-            way: Way::Combined { parts: trees, all },
+        Candidate {
+            way: Way::Combined { parts, all },
             single: false,
             used: Vec::new(),
             rows,
-            cost,
+            cost: cost::of_method(self.methods.bitmap_scan, cost),
             ahead,
             sorted,
             ordered: sorted == self.order.len(),
-        })
+        }
     }
 }

@@ -242,6 +242,20 @@ impl<'s> Search<'s> {
         }
     }
 
+    /// Whether the part that a comparison keeps may be any, because its value is not known.
+    pub(super) fn is_guess(&self, bounding: &Bounding<'s>) -> bool {
+        let column = bounding.column;
+        let is_unknown = |value: &Expr| matches!(self.known(column, value), Known::Unknown);
+        match &bounding.bound {
+            Bound::Equal(value) => is_unknown(value) && self.is_skewed(column),
+            Bound::List(list) => self.is_skewed(column) && list.iter().any(|value| is_unknown(value)),
+            Bound::Array(array) => array.as_const().is_none() && self.is_skewed(column),
+            Bound::End(End::Compared(_, value)) => is_unknown(value),
+            Bound::End(End::Matched(_, pattern)) => self.value(pattern).is_none(),
+            Bound::End(End::NotNull) | Bound::Truth(_) | Bound::Null => false,
+        }
+    }
+
     /// Distinct values of a column.
     pub(super) fn distinct(&self, column: u32) -> f64 {
         (1.0 / self.equal_to_any(column).max(f64::MIN_POSITIVE)).min(self.rows)

@@ -88,10 +88,15 @@ impl<'c, 's> Reached<'c, 's> {
         !self.leading.is_empty() || !self.ends.is_empty()
     }
 
+    /// The comparisons that bound it.
+    pub(super) fn bounds(&self) -> impl Iterator<Item = &'c Bounding<'s>> {
+        let leading = self.leading.iter().flat_map(Leading::iter);
+        leading.chain(&self.ends).copied()
+    }
+
     /// The positions of the conditions whose comparisons bound it.
     pub(super) fn conditions(&self) -> impl Iterator<Item = usize> {
-        let leading = self.leading.iter().flat_map(Leading::iter);
-        leading.chain(&self.ends).map(|bounding| bounding.condition)
+        self.bounds().map(|bounding| bounding.condition)
     }
 
     /// The comparison that gives a leading column its values.
