@@ -152,10 +152,13 @@ fn each_value<'x>(
     let mut low = cx.take_bytes();
     work::put(first, &mut low)?;
     let mut is_whole = false;
-    for _ in 0..skipped.left {
+    let range = Interval { low: &low, high, whole: false }.as_range();
+    let mut entries = cx.txn.scan(tree, range, Direction::Forward);
+    for looked_up in 0..skipped.left {
         cx.check()?;
-        let range = Interval { low: &low, high, whole: false }.as_range();
-        let mut entries = cx.txn.scan(tree, range, Direction::Forward);
+        if looked_up > 0 {
+            entries.skip_to(cx.txn, &low).map_err(from_txn)?;
+        }
         let Some((key, ..)) = entries.next(cx.txn).map_err(from_txn)? else {
             is_whole = true;
             break;

@@ -154,6 +154,11 @@ pub(crate) fn key_of<'k>(value: Datum<'_>, column: Type, key: &'k mut Vec<u8>) -
             Datum::Numeric(NumericRef(&packed))
         }
         (oid::TIMESTAMP, Datum::Date(day)) => Datum::Timestamp(i64::from(day).checked_mul(DAY)?),
+        // The session's time zone moves them by some hours.
+        (oid::TIMESTAMP, Datum::Timestamptz(moment)) => Datum::Timestamp(moment),
+        (oid::DATE, Datum::Timestamp(moment) | Datum::Timestamptz(moment)) => {
+            Datum::Date(i32::try_from(moment.div_euclid(DAY)).ok()?)
+        }
         (_, value) => value,
     };
     key.clear();

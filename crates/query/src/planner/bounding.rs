@@ -13,7 +13,8 @@
 
 use std::rc::Rc;
 
-use super::key_value::{self, is_comparable};
+use super::key_value::{is_comparable, never_fails};
+use super::moments;
 use super::search::Search;
 use crate::registers;
 use expressions::expr::{CastPath, Expr, Quantified, QuantifiedOver};
@@ -75,17 +76,6 @@ impl Bound<'_> {
     pub(super) fn is_list(&self) -> bool {
         matches!(self, Bound::List(_) | Bound::Array(_))
     }
-
-    /// Whether it says all that its condition says. A pattern may want more than its prefix.
-    fn is_exact(&self) -> bool {
-        match self {
-            Bound::End(End::Matched(matching, pattern)) => match pattern.as_const() {
-                Some(Value::Text(pattern)) => matching.prefix(pattern).rest != Rest::Pattern,
-                _ => false,
-            },
-            _ => true,
-        }
-    }
 }
 
 /// The place of a comparison in its condition.
@@ -143,16 +133,13 @@ impl<'s> Search<'s> {
 
     fn clause(&self, condition: usize, expr: &'s Expr, place: Place) -> Option<Clause<'s>> {
         if let Some((column, bound)) = self.comparison(expr, place) {
-            let exact = bound.is_exact();
-            let alternatives = vec![vec![Bounding { condition, column, bound }]];
-            return Some(Clause { alternatives, exact });
+            return Some(self.alone(condition, column, bound));
         }
         match expr {
             Expr::And(parts) => self.all_of(condition, parts.iter(), place),
             Expr::Or(parts) => {
                 if let Some((column, bound)) = self.same_column(parts) {
-                    let alternatives = vec![vec![Bounding { condition, column, bound }]];
-                    return Some(Clause { alternatives, exact: true });
+                    return Some(self.alone(condition, column, bound));
                 }
                 let mut clauses = parts.iter().map(|part| self.clause(condition, part, Place::Inner));
                 let first = clauses.next()??;
@@ -167,6 +154,12 @@ impl<'s> Search<'s> {
             }
             _ => None,
         }
+    }
+
+    /// The clause of one comparison.
+    fn alone(&self, condition: usize, column: u32, bound: Bound<'s>) -> Clause<'s> {
+        let exact = self.is_exact(column, &bound);
+        Clause { alternatives: vec![vec![Bounding { condition, column, bound }]], exact }
     }
 
     fn all_of(
@@ -210,7 +203,7 @@ impl<'s> Search<'s> {
                 let (comparison, left, right) = expr.as_comparison()?;
                 let sides = [(left, right, comparison), (right, left, comparison.commuted())];
                 sides.into_iter().find_map(|(side, value, comparison)| {
-                    let column = self.bounded_by(side, value, place)?;
+                    let column = self.bounded_by((side, value), comparison, place)?;
                     match comparison {
                         Comparison::NotEqual => None,
                         Comparison::Equal => Some((column, Bound::Equal(value))),
@@ -224,7 +217,7 @@ impl<'s> Search<'s> {
     /// LIKE and its kin. A pattern without a prefix bounds nothing.
     fn pattern(&self, expr: &'s Expr, place: Place) -> Option<(u32, Bound<'s>)> {
         let (matching, side, pattern) = expr.as_matching()?;
-        let column = self.bounded_by(side, pattern, place)?;
+        let column = self.bounded_by((side, pattern), Comparison::Equal, place)?;
         if let Some(Value::Text(text)) = pattern.as_const() {
             let prefix = matching.prefix(text);
             match prefix.rest {
@@ -252,7 +245,7 @@ impl<'s> Search<'s> {
         }
         match &quantified.right {
             QuantifiedOver::List(list) => {
-                let column = self.bounded_by(&quantified.left, list.first()?, place)?;
+                let column = self.bounded_by((&quantified.left, list.first()?), Comparison::Equal, place)?;
                 let type_ = self.table.columns[column as usize].type_;
                 let fit = |value: &Expr| is_comparable(value.type_(), type_) && self.is_ready(value, place);
                 list.iter().all(fit).then(|| (column, Bound::List(list.iter().collect())))
@@ -285,11 +278,38 @@ impl<'s> Search<'s> {
         Some((column?, Bound::List(values.into())))
     }
 
-    /// The column that `side` is, if `value` can bound its key.
-    fn bounded_by(&self, side: &Expr, value: &Expr, place: Place) -> Option<u32> {
-        let column = self.own_column(side)?;
+    /// Whether a bound says all that its condition says. A pattern may want more than its prefix.
+    fn is_exact(&self, column: u32, bound: &Bound<'_>) -> bool {
+        let is_key =
+            |value: &Expr| !moments::differ(value.type_(), self.table.columns[column as usize].type_);
+        match bound {
+            Bound::End(End::Matched(matching, pattern)) => match pattern.as_const() {
+                Some(Value::Text(pattern)) => matching.prefix(pattern).rest != Rest::Pattern,
+                _ => false,
+            },
+            Bound::Equal(value) | Bound::End(End::Compared(_, value)) => is_key(value),
+            Bound::List(list) => list.iter().all(|value| is_key(value)),
+            Bound::Truth(_) | Bound::Null | Bound::Array(_) | Bound::End(End::NotNull) => true,
+        }
+    }
+
+    /// The column that `side` is, if `value` can bound its key under a comparison.
+    fn bounded_by(&self, (side, value): (&Expr, &Expr), comparison: Comparison, place: Place) -> Option<u32> {
+        let column = self.compared_column(side)?;
         let type_ = self.table.columns[column as usize].type_;
-        (is_comparable(value.type_(), type_) && self.is_ready(value, place)).then_some(column)
+        let is_key = is_comparable(value.type_(), type_) && side.type_().oid == type_.oid;
+        let fits = is_key || moments::bounds(value.type_(), type_, comparison);
+        (fits && self.is_ready(value, place)).then_some(column)
+    }
+
+    /// The column that one side of a comparison is, also as a moment of another type.
+    pub(super) fn compared_column(&self, side: &Expr) -> Option<u32> {
+        match side {
+            Expr::Cast(cast) if moments::differ(cast.type_, cast.input.type_()) => {
+                self.own_column(&cast.input)
+            }
+            _ => self.own_column(side),
+        }
     }
 
     /// The position of the column that an expression is, ignoring casts that only rename the type.
@@ -308,12 +328,7 @@ impl<'s> Search<'s> {
         match expr {
             Expr::Const(..) | Expr::Param { .. } => true,
             Expr::Column { register, .. } => self.available.contains(register),
-            Expr::Cast(cast)
-                if matches!(cast.path, CastPath::Relabel)
-                    || key_value::is_wider_integer(cast.input.type_(), expr.type_()) =>
-            {
-                self.is_ready(&cast.input, place)
-            }
+            Expr::Cast(cast) if never_fails(cast) => self.is_ready(&cast.input, place),
             expr => {
                 place == Place::Outer
                     && registers::reads(expr).is_subset(self.available)

@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use super::bounding::{Bound, Bounding, Clause, End};
 use super::cost::{self, EQUAL, RANGE};
 use super::key_value::is_comparable;
+use super::moments;
 use super::search::Search;
 use crate::plan::{Asked, AskedEnd, Choice, Comparing, key_of, prefix_keys};
 use catalog::ColumnStatistics;
@@ -107,7 +108,7 @@ impl<'s> Search<'s> {
     fn compared_value<'e>(&self, column: u32, mut value: &'e Expr) -> Option<&'e Expr> {
         let type_ = self.table.columns[column as usize].type_;
         // Keys of other types have another order.
-        if !is_comparable(value.type_(), type_) {
+        if !is_comparable(value.type_(), type_) && !moments::differ(value.type_(), type_) {
             return None;
         }
         while let Expr::Cast(cast) = value {
@@ -303,7 +304,7 @@ impl<'s> Search<'s> {
         }
         let (comparison, left, right) = condition.as_comparison()?;
         let is_end = !matches!(comparison, Comparison::Equal | Comparison::NotEqual);
-        let end = match (self.own_column(left), self.own_column(right)) {
+        let end = match (self.compared_column(left), self.compared_column(right)) {
             (Some(column), None) => (column, End::Compared(comparison, right)),
             (None, Some(column)) => (column, End::Compared(comparison.commuted(), left)),
             _ => return None,

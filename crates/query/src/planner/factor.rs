@@ -16,16 +16,16 @@ use std::collections::BTreeSet;
 
 use runtime::hash::HashMap;
 
-use super::key_value::is_wider_integer;
+use super::key_value::never_fails;
 use crate::bind::SourceRegisters;
 use crate::bound::walk::{self, Part};
 use crate::bound::{Bound, SourceId};
 use crate::plan::Reg;
 use crate::registers;
-use expressions::expr::{CastPath, Expr, QuantifiedOver};
+use expressions::expr::{Expr, QuantifiedOver};
 use expressions::function::{Function, Volatility};
 use expressions::prefix::Matching;
-use values::types::{self, Type, Value, oid};
+use values::types::{self, Value, oid};
 
 /// The most arms of an OR that is searched for conditions on one source.
 const MOST: usize = 1000;
@@ -177,13 +177,7 @@ fn is_safe(expr: &Expr, columns: &Columns) -> bool {
             QuantifiedOver::List(list) => is_comparison(quantified.function, list),
             QuantifiedOver::Array(_) => false,
         },
-        Expr::Cast(cast) => {
-            let (from, to) = (cast.input.type_(), cast.type_);
-            let widens = is_wider_integer(from, to)
-                || matches!(from.oid, oid::INT2 | oid::INT4 | oid::INT8)
-                    && matches!(to.oid, oid::NUMERIC | oid::FLOAT4 | oid::FLOAT8);
-            matches!(cast.path, CastPath::Relabel) || widens && to == Type::new(to.oid)
-        }
+        Expr::Cast(cast) => never_fails(cast),
         _ => false,
     };
     let mut safe = own;
@@ -218,7 +212,7 @@ mod tests {
     use expressions::context::EvalContext;
     use expressions::functions::operator;
     use values::environment::NoSession;
-    use values::types::Datum;
+    use values::types::{Datum, Type};
 
     /// Registers 0 and 1 are columns of one source, 2 and 3 of another; 4 is no column.
     fn columns() -> Columns {

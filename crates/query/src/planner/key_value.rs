@@ -1,10 +1,12 @@
 //! Values as keys: a compared value becomes one of the column's own type.
 //!
 //! What must hold: a key finds the rows for which the comparison is true, no more and no fewer. So
-//! the order of the index is that of the comparison, for the types on both sides.
+//! the order of the index is that of the comparison, for the types on both sides. A moment of
+//! another type may find more ([`super::moments`]).
 
+use super::moments;
 use crate::plan::KeyBound;
-use expressions::expr::{Case, Expr};
+use expressions::expr::{Case, Cast, CastPath, Expr};
 use expressions::function::Comparison;
 use expressions::functions::{self, CastContext};
 use values::error::SqlError;
@@ -15,6 +17,14 @@ pub(super) fn is_comparable(value: Type, column: Type) -> bool {
     value.oid == column.oid
         || integer_width(value.oid).is_some() && integer_width(column.oid).is_some()
         || is_text(value.oid) && is_text(column.oid)
+}
+
+/// Whether a cast converts any value.
+pub(super) fn never_fails(cast: &Cast) -> bool {
+    let (from, to) = (cast.input.type_(), cast.type_);
+    let widens = is_wider_integer(from, to)
+        || integer_width(from.oid).is_some() && matches!(to.oid, oid::NUMERIC | oid::FLOAT4 | oid::FLOAT8);
+    matches!(cast.path, CastPath::Relabel) || widens && to == Type::new(to.oid)
 }
 
 /// Whether each integer of one type is one of the other, so that a cast to it cannot fail.
@@ -33,7 +43,7 @@ pub(super) fn exact(value: &Expr, column: Type) -> Result<Expr, SqlError> {
 /// A value as an end of a range. A rounded end is included under any comparison.
 pub(super) fn end(value: &Expr, column: Type, comparison: Comparison) -> Result<KeyBound, SqlError> {
     let strict = matches!(comparison, Comparison::Less | Comparison::Greater);
-    let inclusive = !strict || is_wider(value.type_(), column);
+    let inclusive = !strict || is_wider(value.type_(), column) || moments::differ(value.type_(), column);
     Ok(KeyBound::Value { value: convert(value, column, comparison)?, inclusive })
 }
 
@@ -113,6 +123,9 @@ fn key_value(value: &Expr, column: Type, comparison: Comparison) -> Option<Expr>
             otherwise: Expr::null(wanted),
             type_: wanted,
         })));
+    }
+    if moments::differ(value_type, column) {
+        return moments::key(value, column, comparison);
     }
     if is_text(column.oid) && is_text(value_type.oid) {
         return functions::cast(value.clone(), wanted, CastContext::Assignment).ok();

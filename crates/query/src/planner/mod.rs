@@ -28,6 +28,7 @@ mod key_value;
 mod leaf;
 mod matches;
 mod modify;
+mod moments;
 mod nested_loop;
 mod order;
 mod part;

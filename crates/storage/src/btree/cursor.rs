@@ -84,6 +84,16 @@ impl Cursor {
         self.move_to(store, Way::Jump, Aim::At(key), Gap::Before(key))
     }
 
+    /// As [`Cursor::seek`], without a descent if the copied leaf covers the key.
+    pub fn seek_near(&mut self, store: &Store, key: &[u8]) -> Result<(), Error> {
+        let node = Node::of(&*self.leaf);
+        if self.copied.is_none() || node.covers(key) != Some(true) {
+            return self.seek(store, key);
+        }
+        self.index = node.search(key).ok_or_else(|| self.corrupt())?.index;
+        Ok(())
+    }
+
     /// Moves to the gap after the last entry with a key of at most `key`.
     pub fn seek_after(&mut self, store: &Store, key: &[u8]) -> Result<(), Error> {
         self.move_to(store, Way::Jump, Aim::At(key), Gap::After(key))

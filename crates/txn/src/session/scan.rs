@@ -97,6 +97,11 @@ impl Scan {
         Ok(Some((key, if age == Age::Newest { &value[HEADER..] } else { &self.row }, stamp)))
     }
 
+    /// Goes on at the first entry with a key of at least `key`, for a forward scan that has begun.
+    pub fn skip_to(&mut self, session: &TxnSession, key: &[u8]) -> Result<(), Error> {
+        Ok(self.cursor.seek_near(session.state().engine().store(), key)?)
+    }
+
     /// Moves to the next visible entry. Returns its version, and where its payload is.
     fn advance(&mut self, session: &TxnSession) -> Result<Option<(Stamp, Age)>, Error> {
         if self.ended {
