@@ -73,7 +73,7 @@ pub(super) fn rows<'s>(
     })?;
     if gathered == Flow::Stop {
         drop(keys);
-        return table_rows(cx, scan, (Range::ALL, false), file, sink);
+        return table_rows(cx, scan, (std::iter::once(Range::ALL), false), file, sink);
     }
     let least = if all { parts.len() } else { 1 };
     by_keys(cx, scan, (keys.sorter, least), file, sink)
@@ -147,6 +147,7 @@ fn gather_keys<'s>(
     intervals: &[Interval<'_>],
     keys: &mut Keys<'s>,
 ) -> Result<Flow, SqlError> {
+    let mut entries = cx.txn.scan(tree, Range::ALL, Direction::Forward);
     for interval in intervals {
         if let (Some(key), None) = (interval.key(), index) {
             cx.check()?;
@@ -155,7 +156,7 @@ fn gather_keys<'s>(
             }
             continue;
         }
-        let mut entries = cx.txn.scan(tree, interval.as_range(), Direction::Forward);
+        entries.go_on(interval.as_range());
         while let Some((key, payload, _)) = entries.next(cx.txn).map_err(from_txn)? {
             cx.check()?;
             let key = match index {

@@ -157,7 +157,7 @@ fn each_value<'x>(
     for looked_up in 0..skipped.left {
         cx.check()?;
         if looked_up > 0 {
-            entries.skip_to(cx.txn, &low).map_err(from_txn)?;
+            entries.go_on(Interval { low: &low, high, whole: false }.as_range());
         }
         let Some((key, ..)) = entries.next(cx.txn).map_err(from_txn)? else {
             is_whole = true;

@@ -1,5 +1,7 @@
 //! Scans: point lookups, ranges of a table's tree, secondary indexes, system relations.
 
+use std::iter::once;
+
 use txn::{Direction, Range, Stamp};
 
 use super::keys::{Bounds, damaged_entry, primary_key_of_entry, table_tree, tree};
@@ -180,22 +182,32 @@ fn table_ranges<'s, 'x>(
         && range.is_contiguous()
     {
         return match bounds.range(cx, parts, range, file, arena)? {
-            true => table_rows(cx, scan, (bounds.as_range(), backward), file, sink),
+            true => table_rows(cx, scan, (once(bounds.as_range()), backward), file, sink),
             false => Ok(Flow::More),
         };
     }
     let keyed = Keyed { table: &scan.table, tree: table_tree(&scan.table), parts };
     let intervals = intervals(cx, &keyed, ranges, bounds, file, arena)?;
-    each(&intervals, backward, |interval| match interval.key() {
-        Some(key) => {
-            cx.check()?;
-            cx.scoped(|cx, own| {
-                let file = own.file(file);
-                fetch(cx, scan, key, file, own, sink)
-            })
+    if intervals.iter().all(|interval| interval.key().is_none()) {
+        let ranges = in_turn(&intervals, backward).map(Interval::as_range);
+        return table_rows(cx, scan, (ranges, backward), file, sink);
+    }
+    for interval in in_turn(&intervals, backward) {
+        let flow = match interval.key() {
+            Some(key) => {
+                cx.check()?;
+                cx.scoped(|cx, own| {
+                    let file = own.file(file);
+                    fetch(cx, scan, key, file, own, sink)
+                })
+            }
+            None => table_rows(cx, scan, (once(interval.as_range()), backward), file, sink),
+        };
+        if flow? == Flow::Stop {
+            return Ok(Flow::Stop);
         }
-        None => table_rows(cx, scan, (interval.as_range(), backward), file, sink),
-    })
+    }
+    Ok(Flow::More)
 }
 
 /// Gives the row of each entry in ranges of a secondary index.
@@ -213,43 +225,42 @@ fn index_ranges<'s, 'x>(
         && range.is_contiguous()
     {
         return match bounds.range(cx, parts, range, file, arena)? {
-            true => index_rows(cx, scan, index, (bounds.as_range(), backward), file, sink),
+            true => index_rows(cx, scan, index, (once(bounds.as_range()), backward), file, sink),
             false => Ok(Flow::More),
         };
     }
     let keyed = Keyed { table: &scan.table, tree: tree(index.tree), parts };
     let intervals = intervals(cx, &keyed, ranges, bounds, file, arena)?;
-    each(&intervals, backward, |interval| {
-        index_rows(cx, scan, index, (interval.as_range(), backward), file, sink)
-    })
+    let ranges = in_turn(&intervals, backward).map(Interval::as_range);
+    index_rows(cx, scan, index, (ranges, backward), file, sink)
 }
 
-/// Calls `give` for each interval, in the order of the scan.
-fn each<'x>(
-    intervals: &[Interval<'x>],
+/// The intervals in the order of the scan.
+fn in_turn<'i, 'x>(
+    intervals: &'i [Interval<'x>],
     backward: bool,
-    mut give: impl FnMut(&Interval<'x>) -> Result<Flow, SqlError>,
-) -> Result<Flow, SqlError> {
-    for at in 0..intervals.len() {
-        let at = if backward { intervals.len() - 1 - at } else { at };
-        if give(&intervals[at])? == Flow::Stop {
-            return Ok(Flow::Stop);
-        }
-    }
-    Ok(Flow::More)
+) -> impl Iterator<Item = &'i Interval<'x>> + 'i {
+    (0..intervals.len()).map(move |at| &intervals[if backward { intervals.len() - 1 - at } else { at }])
 }
 
-/// Gives the rows with these keys.
-pub(super) fn table_rows<'s>(
+/// Gives the rows with keys in these ranges, which come in the order of the scan.
+pub(super) fn table_rows<'s, 'r>(
     cx: &mut Executor<'s>,
     scan: &'s Scan,
-    (range, backward): (Range<'_>, bool),
+    (mut ranges, backward): (impl Iterator<Item = Range<'r>>, bool),
     file: &File<'_>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
-    let mut rows = cx.txn.scan(&table_tree(&scan.table), range, direction(backward));
+    let Some(first) = ranges.next() else { return Ok(Flow::More) };
+    let mut rows = cx.txn.scan(&table_tree(&scan.table), first, direction(backward));
     cx.scoped(|cx, own| {
-        while let Some((key, row, stamp)) = rows.next(cx.txn).map_err(from_txn)? {
+        loop {
+            let Some((key, row, stamp)) = rows.next(cx.txn).map_err(from_txn)? else {
+                let Some(range) = ranges.next() else { return Ok(Flow::More) };
+                cx.check()?;
+                rows.go_on(range);
+                continue;
+            };
             cx.check()?;
             let flow = {
                 let file = own.file(file);
@@ -260,22 +271,29 @@ pub(super) fn table_rows<'s>(
                 return Ok(Flow::Stop);
             }
         }
-        Ok(Flow::More)
     })
 }
 
-/// Gives the rows of the index entries with these keys.
-fn index_rows<'s>(
+/// Gives the rows of the index entries with keys in these ranges, which come in the order of the
+/// scan.
+fn index_rows<'s, 'r>(
     cx: &mut Executor<'s>,
     scan: &'s Scan,
     index: &'s Index,
-    (range, backward): (Range<'_>, bool),
+    (mut ranges, backward): (impl Iterator<Item = Range<'r>>, bool),
     file: &File<'_>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
-    let mut entries = cx.txn.scan(&tree(index.tree), range, direction(backward));
+    let Some(first) = ranges.next() else { return Ok(Flow::More) };
+    let mut entries = cx.txn.scan(&tree(index.tree), first, direction(backward));
     cx.scoped(|cx, own| {
-        while let Some((key, payload, _)) = entries.next(cx.txn).map_err(from_txn)? {
+        loop {
+            let Some((key, payload, _)) = entries.next(cx.txn).map_err(from_txn)? else {
+                let Some(range) = ranges.next() else { return Ok(Flow::More) };
+                cx.check()?;
+                entries.go_on(range);
+                continue;
+            };
             cx.check()?;
             let flow = {
                 let file = own.file(file);
@@ -294,7 +312,6 @@ fn index_rows<'s>(
                 return Ok(Flow::Stop);
             }
         }
-        Ok(Flow::More)
     })
 }
 

@@ -155,7 +155,7 @@ impl<'s> Search<'s> {
             true => self.methods.index_scan,
             false => self.methods.table_scan,
         };
-        let ahead = matched.skips() * cost::DESCENT;
+        let ahead = matched.skips();
         let cost = cost::of_method(is_on, ahead + price(matched.points(), rows));
         let Matched { ranges, used } = matched;
         let way = Way::Tree { index, ranges, backward };

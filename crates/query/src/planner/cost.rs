@@ -16,6 +16,10 @@ pub(super) const SOME_ROWS: f64 = 100.0;
 
 /// Work of finding one key in a tree.
 pub(super) const DESCENT: f64 = 3.0;
+/// Work of coming to another leaf and reading it.
+pub(super) const LEAF: f64 = 20.0;
+/// Entries of a leaf.
+pub(super) const LEAF_ENTRIES: f64 = 150.0;
 /// Work of reading one entry of a secondary index and its row.
 pub(super) const INDEX_ROW: f64 = 4.0;
 /// Work of reading one entry alone.

@@ -75,7 +75,7 @@ pub(super) struct Reached<'c, 's> {
     pub(super) fraction: f64,
     /// The number of keys that its lists and skipped columns make.
     points: f64,
-    /// The number of values of skipped columns that are looked up before the first row.
+    /// The work of looking up the values of skipped columns, before the first row.
     skips: f64,
 }
 
@@ -317,7 +317,7 @@ impl<'s> Search<'s> {
         longer.fraction *= part;
         longer.points *= (self.distinct(column) * part).max(1.0);
         longer.points = longer.points.min((self.rows * longer.fraction).max(1.0));
-        longer.skips += longer.points;
+        longer.skips += longer.points * self.skip_work(&longer);
         let most = SKIPS.max((2.0 * longer.points) as usize);
         longer.leading.push(Leading::Each(Skipped { column, ends, most }));
         let length = longer.leading.len();
@@ -325,9 +325,16 @@ impl<'s> Search<'s> {
         (longer.leading.len() > length || !longer.ends.is_empty()).then_some(longer)
     }
 
+    /// The work of looking up the next value of a skipped column, and the rows behind the one
+    /// before. The next value may lie in another leaf.
+    fn skip_work(&self, range: &Reached<'_, '_>) -> f64 {
+        let entries = self.rows * range.fraction / range.points.max(1.0);
+        cost::DESCENT + cost::LEAF * (entries / cost::LEAF_ENTRIES).min(1.0)
+    }
+
     /// The work of reading a range.
     pub(super) fn work(&self, range: &Reached<'_, '_>, row: f64) -> f64 {
-        (range.points + range.skips) * cost::DESCENT + self.rows * range.fraction * row
+        range.points * cost::DESCENT + range.skips + self.rows * range.fraction * row
     }
 }
 

@@ -6,7 +6,7 @@
 //!    snapshot announced until the scan has ended.
 //! 2. An entry that it returns lies in the scan's own memory until the next call. No latch is held
 //!    between two calls.
-//! 3. A scan that has ended stays ended.
+//! 3. A scan that has ended stays ended until it goes on with another range.
 //! 4. It depends on every commit that decided whether an entry is visible, also for entries that it
 //!    passes over.
 
@@ -73,15 +73,12 @@ pub type Entry<'a> = (&'a [u8], &'a [u8], Stamp);
 
 impl Scan {
     pub(super) fn new(tree: &Tree, range: Range<'_>, direction: Direction, snapshot: Snapshot) -> Scan {
-        let (start, end) = match direction {
-            Direction::Forward => (range.lower, range.upper),
-            Direction::Backward => (range.upper, range.lower),
-        };
+        let (start, end) = ends(range, direction);
         Scan {
             cursor: Cursor::new(*tree),
             direction,
-            start: Some(start.map(<[u8]>::to_vec)),
-            end: end.map(<[u8]>::to_vec),
+            start: Some(start),
+            end,
             snapshot,
             row: Vec::new(),
             record: Vec::new(),
@@ -97,9 +94,13 @@ impl Scan {
         Ok(Some((key, if age == Age::Newest { &value[HEADER..] } else { &self.row }, stamp)))
     }
 
-    /// Goes on at the first entry with a key of at least `key`, for a forward scan that has begun.
-    pub fn skip_to(&mut self, session: &TxnSession, key: &[u8]) -> Result<(), Error> {
-        Ok(self.cursor.seek_near(session.state().engine().store(), key)?)
+    /// Goes on with another range, in the same direction. If the range begins in the leaf that the
+    /// scan has read last, that needs no descent.
+    pub fn go_on(&mut self, range: Range<'_>) {
+        let (start, end) = ends(range, self.direction);
+        self.start = Some(start);
+        self.end = end;
+        self.ended = false;
     }
 
     /// Moves to the next visible entry. Returns its version, and where its payload is.
@@ -151,13 +152,22 @@ fn begin(
     match (direction, start) {
         (Direction::Forward, Bound::Unbounded) => cursor.seek(store, &[]),
         (Direction::Forward, Bound::Included(key)) | (Direction::Backward, Bound::Excluded(key)) => {
-            cursor.seek(store, key)
+            cursor.seek_near(store, key)
         }
         (Direction::Forward, Bound::Excluded(key)) | (Direction::Backward, Bound::Included(key)) => {
             cursor.seek_after(store, key)
         }
         (Direction::Backward, Bound::Unbounded) => cursor.seek_end(store),
     }
+}
+
+/// The bounds at which a scan of a range begins and ends.
+fn ends(range: Range<'_>, direction: Direction) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let (start, end) = match direction {
+        Direction::Forward => (range.lower, range.upper),
+        Direction::Backward => (range.upper, range.lower),
+    };
+    (start.map(<[u8]>::to_vec), end.map(<[u8]>::to_vec))
 }
 
 /// Whether a key lies before the end of the scan.

@@ -45,6 +45,14 @@ fn probe(store: &Store, tree: Tree, model: &Model, key: &[u8]) {
     assert_eq!(own(cursor.next(store).unwrap()), after);
     cursor.seek_after(store, key).unwrap();
     assert_eq!(own(cursor.prev(store).unwrap()), pair(model.range(..=key.to_vec()).next_back()));
+    // In the same leaf, in leaves behind it, and before it.
+    let behind = model.range(key.to_vec()..).map(|(key, _)| key.as_slice());
+    for near in behind.step_by(17).take(5).chain([key, &[]]) {
+        cursor.seek_near(store, near).unwrap();
+        assert_eq!(own(cursor.next(store).unwrap()), pair(model.range(near.to_vec()..).next()));
+        cursor.seek_near(store, near).unwrap();
+        assert_eq!(own(cursor.prev(store).unwrap()), pair(model.range(..near.to_vec()).next_back()));
+    }
 }
 
 fn random_steps(store: &Store, tree: Tree, seed: u64, steps: usize) {
