@@ -1,5 +1,6 @@
 //! Drops columns of subqueries in FROM, and subqueries in expressions, that nothing reads. They are
-//! not computed, so the functions in them are not called.
+//! not computed, so the functions in them are not called. Columns of tables that only they read are
+//! not read either.
 //!
 //! What must hold:
 //!
@@ -13,7 +14,9 @@
 //! 5. The passes repeat until none drops anything, since a dropped column may have been the only
 //!    reader of another.
 
+use crate::bind::SourceRegisters;
 use crate::bound::reads::{query_reads, sublink_reads};
+use crate::bound::walk::{self, Part};
 use crate::bound::{Bound, Distinct, FromItem, Query, QueryBody, Source, Sublink};
 use crate::plan::SetKind;
 use crate::registers::Registers;
@@ -50,6 +53,22 @@ pub(super) fn statement(bound: &mut Bound) {
     returning.sublinks.iter().for_each(|link| sublink_reads(link, &mut read));
     returning.sublinks.retain(|link| read.contains(&link.output));
     sublinks.iter_mut().chain(&mut returning.sublinks).for_each(|link| prune(&mut link.query));
+}
+
+/// Takes the registers from columns of tables that nothing in the statement reads. A source whose
+/// rows are locked or changed keeps its own.
+pub(super) fn sources(bound: &mut Bound, sources: &mut [SourceRegisters]) {
+    let mut read = Registers::default();
+    walk::statement(bound, &mut |part| match part {
+        Part::Expr(expr) => crate::registers::of_expr(expr, &mut read),
+        Part::Register(register) => drop(read.insert(*register)),
+        _ => {}
+    });
+    for source in sources.iter_mut().filter(|source| source.identity.is_none()) {
+        for column in &mut source.columns {
+            column.take_if(|register| !read.contains(register));
+        }
+    }
 }
 
 fn prune_item(item: &mut FromItem) {

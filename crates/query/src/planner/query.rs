@@ -40,6 +40,7 @@ impl Planner<'_, '_> {
         self.premises = super::premises::statement(&mut bound, self.binder.request.truths);
         super::prune::statement(&mut bound);
         super::factor::statement(&mut bound, &self.binder.sources);
+        super::prune::sources(&mut bound, &mut self.binder.sources);
         match bound {
             Bound::Query(query) => {
                 let columns = query.output.clone();
