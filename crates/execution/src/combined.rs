@@ -1,7 +1,7 @@
 //! Scans that gather keys first: of the rows that the ranges of any tree have, or all.
 //!
-//! Reading rows by their keys takes longer than reading as many in order. So the scan gathers a part
-//! of the table's rows at most. With more it reads the whole table.
+//! Reading rows by their keys takes longer than reading as many in order. So the scan gathers the
+//! keys of a part of the table's rows at most. With more it reads the whole table.
 //!
 //! What must hold:
 //!

@@ -18,6 +18,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_types, clippy::disallowed_methods))]
 #![forbid(unsafe_code)]
 
+mod access;
 mod aggregate;
 mod analyze;
 pub mod client;
@@ -322,7 +323,7 @@ pub fn run<'s, 'x>(
         return stack::lower(cx, plan, file, arena, sink);
     }
     match plan {
-        Plan::Scan(scan) => scan::scan(cx, scan, file, arena, sink),
+        Plan::Scan(scan) => access::rows(cx, scan, file, arena, sink),
         Plan::Project { input, expressions } => run(cx, input, file, arena, &mut |cx, file, arena| {
             tick_parts(expressions.len())?;
             for (expr, register) in expressions {

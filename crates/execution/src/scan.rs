@@ -6,10 +6,10 @@ use txn::{Direction, Range, Stamp};
 
 use super::keys::{Bounds, damaged_entry, primary_key_of_entry, table_tree, tree};
 use super::ranges::{Interval, Keyed, intervals};
-use super::{Arena, Executor, File, Flow, Sink, combined, from_txn, out_of_line};
+use super::{Arena, Executor, File, Flow, Sink, from_txn, out_of_line};
 use catalog::Index;
 use expressions::expr::Expr;
-use query::plan::{AccessPath, ColumnRead, KeyRange, Reg, RowIdentity, Scan};
+use query::plan::{ColumnRead, KeyRange, Reg, RowIdentity, Scan};
 use values::error::SqlError;
 use values::key;
 use values::row;
@@ -78,40 +78,9 @@ fn give_out_of_line<'s, 'x>(
     sink(cx, file, arena)
 }
 
-/// A scan by whichever path the planner chose.
-pub(super) fn scan<'s, 'x>(
-    cx: &mut Executor<'s>,
-    scan: &'s Scan,
-    file: &mut File<'x>,
-    arena: &'x Arena<'s>,
-    sink: &mut Sink<'s, '_>,
-) -> Result<Flow, SqlError> {
-    let mut bounds = Bounds::from_buffers(cx.take_bytes(), cx.take_bytes());
-    let result = match &scan.path {
-        AccessPath::Point { key } => point(cx, scan, key, &mut bounds, file, arena, sink),
-        AccessPath::UniquePoint { index, key } => {
-            unique_point(cx, scan, (&scan.table.indexes[*index], key), &mut bounds, file, arena, sink)
-        }
-        AccessPath::Table { ranges, backward } => {
-            table_ranges(cx, scan, (ranges, *backward), &mut bounds, file, arena, sink)
-        }
-        AccessPath::Index { index, ranges, backward } => {
-            let index = &scan.table.indexes[*index];
-            index_ranges(cx, scan, (index, ranges, *backward), &mut bounds, file, arena, sink)
-        }
-        AccessPath::Combined { parts, all } => {
-            combined::rows(cx, scan, (parts, *all), &mut bounds, file, sink)
-        }
-    };
-    let (low, high) = bounds.into_buffers();
-    cx.give_bytes(low);
-    cx.give_bytes(high);
-    result
-}
-
 /// Gives at most one row, by primary key. The row goes to the caller's arena, so it needs no scope
 /// of its own.
-fn point<'s, 'x>(
+pub(super) fn point<'s, 'x>(
     cx: &mut Executor<'s>,
     scan: &'s Scan,
     key: &'s [Expr],
@@ -145,7 +114,7 @@ pub(super) fn fetch<'s, 'x>(
 }
 
 /// Gives at most one row, by a unique index.
-fn unique_point<'s, 'x>(
+pub(super) fn unique_point<'s, 'x>(
     cx: &mut Executor<'s>,
     scan: &'s Scan,
     (index, key): (&'s Index, &'s [Expr]),
@@ -168,7 +137,7 @@ fn unique_point<'s, 'x>(
 }
 
 /// Gives the rows in ranges of the table's own tree.
-fn table_ranges<'s, 'x>(
+pub(super) fn table_ranges<'s, 'x>(
     cx: &mut Executor<'s>,
     scan: &'s Scan,
     (ranges, backward): (&'s [KeyRange], bool),
@@ -211,7 +180,7 @@ fn table_ranges<'s, 'x>(
 }
 
 /// Gives the row of each entry in ranges of a secondary index.
-fn index_ranges<'s, 'x>(
+pub(super) fn index_ranges<'s, 'x>(
     cx: &mut Executor<'s>,
     scan: &'s Scan,
     (index, ranges, backward): (&'s Index, &'s [KeyRange], bool),

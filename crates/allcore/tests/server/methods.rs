@@ -1,8 +1,8 @@
 //! The answers of a statement do not depend on the methods that its plan uses.
 //!
-//! Scripts of `sql/` about queries run again with each method off: hash joins, nested loops,
-//! indexes, scans of whole tables, of several indexes, of entries alone, sorts. Their lines must be those of the first run, apart from
-//! their order: SQL leaves the order of rows open without ORDER BY.
+//! Scripts of `sql/` about queries run again with each method off: joins, scans and sorts. Their
+//! lines must be those of the first run, apart from their order: SQL leaves the order of rows open
+//! without ORDER BY.
 
 use std::collections::BTreeMap;
 use std::path::Path;

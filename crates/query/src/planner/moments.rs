@@ -12,8 +12,8 @@
 //! earliest is the lower end, and the latest the upper one. Between two times with one offset the
 //! order of local times is that of moments.
 //!
-//! PostgreSQL's own index scans miss rows with a local time that the clock skips, which its scans of
-//! the whole table return.
+//! PostgreSQL's own index scans miss rows with a local time that the clock skips. Its scans of the
+//! whole table return them.
 
 use expressions::expr::{Case, Expr, Extreme};
 use expressions::function::Comparison;

@@ -2,8 +2,8 @@
 //!
 //! A plan is found by a text whose literals are lifted out (simple protocol), or by a text and its
 //! declared parameter types (extended protocol). A statement whose best plan depends on its values
-//! has further plans, each found by the first one and what the plan wants of the values. A lookup finds an
-//! entry by hash and then compares it whole.
+//! has further plans. Each is found by the first one and by what it wants of the values. A lookup
+//! finds an entry by hash and then compares it whole.
 //!
 //! What must hold: a plan is valid only while its database's generation is. A session that meets a
 //! stale plan replaces it.
