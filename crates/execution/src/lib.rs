@@ -70,7 +70,7 @@ use catalog::{Catalog, TreeAddress};
 use expressions::context::EvalContext;
 use expressions::expr::Expr;
 use expressions::lists::Lists;
-use query::plan::{Plan, Reg};
+use query::plan::{Operator, Plan, Reg};
 use row_numbers::RowNumbers;
 pub use session::RunningSession;
 use values::environment::Environment;
@@ -322,34 +322,36 @@ pub fn run<'s, 'x>(
     if stack::here() < cx.mark {
         return stack::lower(cx, plan, file, arena, sink);
     }
-    match plan {
-        Plan::Scan(scan) => access::rows(cx, scan, file, arena, sink),
-        Plan::Project { input, expressions } => run(cx, input, file, arena, &mut |cx, file, arena| {
+    match &plan.operator {
+        Operator::Scan(scan) => access::rows(cx, scan, file, arena, sink),
+        Operator::Project { input, expressions } => run(cx, input, file, arena, &mut |cx, file, arena| {
             tick_parts(expressions.len())?;
             for (expr, register) in expressions {
                 file[*register as usize] = cx.eval(expr, file, arena)?;
             }
             sink(cx, file, arena)
         }),
-        Plan::Filter { input, condition } => run(cx, input, file, arena, &mut |cx, file, arena| {
+        Operator::Filter { input, condition } => run(cx, input, file, arena, &mut |cx, file, arena| {
             if cx.test(condition, file, arena)? { sink(cx, file, arena) } else { Ok(Flow::More) }
         }),
-        Plan::Update(update) => modify::update(cx, update, file, arena, sink),
-        Plan::Insert(insert) => insert::insert(cx, insert, file, arena, sink),
-        Plan::Delete(delete) => modify::delete(cx, delete, file, arena, sink),
-        Plan::OneRow => sink(cx, file, arena),
-        Plan::Nothing => Ok(Flow::More),
-        Plan::LockRows { input, targets, second_look } => {
+        Operator::Update(update) => modify::update(cx, update, file, arena, sink),
+        Operator::Insert(insert) => insert::insert(cx, insert, file, arena, sink),
+        Operator::Delete(delete) => modify::delete(cx, delete, file, arena, sink),
+        Operator::OneRow => sink(cx, file, arena),
+        Operator::Nothing => Ok(Flow::More),
+        Operator::LockRows { input, targets, second_look } => {
             second_look::lock_rows(cx, (input, targets, second_look.as_deref()), file, arena, sink)
         }
-        Plan::Sort { input, keys, presorted, keep, limit } => {
+        Operator::Sort { input, keys, presorted, keep, limit } => {
             let order = sort::Order { keys, presorted: *presorted };
             sort::sort(cx, (input, order, keep, limit.as_ref()), file, arena, sink)
         }
-        Plan::Limit { input, limit, offset, ties } => {
+        Operator::Limit { input, limit, offset, ties } => {
             sort::limit(cx, (input, limit.as_ref(), offset.as_ref(), ties), file, arena, sink)
         }
-        Plan::Distinct { input, keys, keep } => sort::distinct(cx, (input, keys, keep), file, arena, sink),
+        Operator::Distinct { input, keys, keep } => {
+            sort::distinct(cx, (input, keys, keep), file, arena, sink)
+        }
         _ => run_rest(cx, plan, file, arena, sink),
     }
 }
@@ -362,13 +364,13 @@ fn run_rest<'s, 'x>(
     arena: &'x Arena<'s>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
-    match plan {
-        Plan::NestedLoop { kind, left, right, condition, right_registers } => {
+    match &plan.operator {
+        Operator::NestedLoop { kind, left, right, condition, right_registers } => {
             let condition = condition.as_ref();
             join::NestedLoop { kind: *kind, left, right, condition, right_registers }
                 .run(cx, file, arena, sink)
         }
-        Plan::HashJoin {
+        Operator::HashJoin {
             kind,
             left,
             right,
@@ -390,7 +392,7 @@ fn run_rest<'s, 'x>(
             ordered: *ordered,
         }
         .run(cx, file, arena, sink),
-        Plan::Subquery { input, subquery, kind, output, correlated, keep, guard } => subquery::Subquery {
+        Operator::Subquery { input, subquery, kind, output, correlated, keep, guard } => subquery::Subquery {
             input,
             subquery,
             kind,
@@ -400,24 +402,24 @@ fn run_rest<'s, 'x>(
             guard: guard.as_deref(),
         }
         .run(cx, file, arena, sink),
-        Plan::Aggregate { input, groups, calls, keep, sorted } => {
+        Operator::Aggregate { input, groups, calls, keep, sorted } => {
             aggregate::Aggregation { input, groups, calls, keep, sorted: *sorted }.run(cx, file, arena, sink)
         }
-        Plan::Window { input, partition, order, calls, keep, run } => {
+        Operator::Window { input, partition, order, calls, keep, run } => {
             window::Window { input, partition, order, calls, keep, run }.run(cx, file, arena, sink)
         }
-        Plan::SetOperation { first, stages, output } => {
+        Operator::SetOperation { first, stages, output } => {
             set::SetOperation { first, stages, output }.run(cx, file, arena, sink)
         }
-        Plan::Joined { present, .. } => match present {
+        Operator::Joined { present, .. } => match present {
             Some(register) if file[*register as usize].is_null() => Ok(Flow::More),
             _ => sink(cx, file, arena),
         },
-        Plan::With { tables, body } => common::with(cx, (tables, body), file, arena, sink),
-        Plan::CommonScan { id, output, working } => {
+        Operator::With { tables, body } => common::with(cx, (tables, body), file, arena, sink),
+        Operator::CommonScan { id, output, working } => {
             common::scan(cx, (*id, output, *working), file, arena, sink)
         }
-        Plan::Values { rows, output } => cx.scoped(|cx, own| {
+        Operator::Values { rows, output } => cx.scoped(|cx, own| {
             for row in rows {
                 let flow = {
                     let file = own.file(file);
@@ -433,10 +435,10 @@ fn run_rest<'s, 'x>(
             }
             Ok(Flow::More)
         }),
-        Plan::Function { calls, ordinality } => {
+        Operator::Function { calls, ordinality } => {
             function::function(cx, (calls, *ordinality), file, arena, sink)
         }
-        Plan::Virtual { relation, columns, filter } => {
+        Operator::Virtual { relation, columns, filter } => {
             scan::virtual_scan(cx, (*relation, columns, filter.as_ref()), file, sink)
         }
         _ => Err(SqlError::internal("a plan node without an operator")),

@@ -12,7 +12,7 @@ use txn::{InsertOutcome, Load, Loaded, TxnSession};
 use super::keys::table_tree;
 use super::{Executor, from_txn};
 use catalog::{Table, TreeAddress};
-use query::plan::{Insert, Plan};
+use query::plan::{Insert, Operator, Plan};
 use values::error::SqlError;
 
 /// A table's tree being filled by the statement.
@@ -24,18 +24,18 @@ pub(super) struct TableLoad {
 
 /// The INSERT that a query is, if it is one.
 pub(super) fn insert_of(root: &Plan) -> Option<&Insert> {
-    match root {
-        Plan::Insert(insert) => Some(insert),
-        Plan::Project { input, .. } => insert_of(input),
+    match &root.operator {
+        Operator::Insert(insert) => Some(insert),
+        Operator::Project { input, .. } => insert_of(input),
         _ => None,
     }
 }
 
 /// Whether a plan gives one row: not worth a load.
 fn single(plan: &Plan) -> bool {
-    match plan {
-        Plan::OneRow => true,
-        Plan::Project { input, .. } => single(input),
+    match &plan.operator {
+        Operator::OneRow => true,
+        Operator::Project { input, .. } => single(input),
         _ => false,
     }
 }

@@ -7,7 +7,7 @@ use pg_query::NodeEnum;
 use pg_query::protobuf::{DeclareCursorStmt, FetchDirection, FetchStmt, LockClauseStrength, SelectStmt};
 
 use crate::bind::Binder;
-use crate::plan::{Body, Command, DeclareCursor, Plan, Way};
+use crate::plan::{Body, Command, DeclareCursor, Operator, Plan, Way};
 use values::error::{SqlError, SqlState};
 
 /// PostgreSQL's bits for cursor options.
@@ -102,16 +102,16 @@ fn locking_of(select: &SelectStmt) -> Option<&'static str> {
 /// those of the target list.
 fn runs_backward(plan: &Plan, functions: bool) -> bool {
     let runs_backward = |plan: &Plan| runs_backward(plan, functions);
-    match plan {
-        Plan::Values { rows, .. } => rows.len() > 1,
-        Plan::Function { .. } => functions,
-        Plan::Scan(_) | Plan::Virtual { .. } | Plan::CommonScan { .. } => true,
-        Plan::Sort { presorted, .. } => *presorted == 0,
-        Plan::Filter { input, .. } | Plan::Project { input, .. } | Plan::Limit { input, .. } => {
+    match &plan.operator {
+        Operator::Values { rows, .. } => rows.len() > 1,
+        Operator::Function { .. } => functions,
+        Operator::Scan(_) | Operator::Virtual { .. } | Operator::CommonScan { .. } => true,
+        Operator::Sort { presorted, .. } => *presorted == 0,
+        Operator::Filter { input, .. } | Operator::Project { input, .. } | Operator::Limit { input, .. } => {
             runs_backward(input)
         }
-        Plan::Subquery { input, .. } => runs_backward(input),
-        Plan::With { body, .. } => runs_backward(body),
+        Operator::Subquery { input, .. } => runs_backward(input),
+        Operator::With { body, .. } => runs_backward(body),
         _ => false,
     }
 }

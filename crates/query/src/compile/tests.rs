@@ -497,11 +497,8 @@ fn try_deep_expressions() {
 /// Evaluates the only target of a query, whose parameter is 1.
 fn try_deep_expression(text: &str, value: i32) {
     let compiled = compile(&Request::plain(text)).expect("deep");
-    let crate::plan::Body::Query { root: crate::plan::Plan::Project { expressions, .. }, .. } =
-        &compiled.statement.body
-    else {
-        panic!("a projection");
-    };
+    let crate::plan::Body::Query { root, .. } = &compiled.statement.body else { panic!("a query") };
+    let crate::plan::Operator::Project { expressions, .. } = &root.operator else { panic!("a projection") };
     let expr = &expressions[0].0;
     std::thread::scope(|scope| {
         let small = std::thread::Builder::new().stack_size(1 << 20);

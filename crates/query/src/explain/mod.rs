@@ -5,8 +5,8 @@
 mod names;
 
 use crate::plan::{
-    AccessPath, Body, JoinKind, KeyBound, KeyRange, KeyValue, Plan, RunCondition, Scan, SetKind, SortKey,
-    Statement, TreePart,
+    AccessPath, Body, JoinKind, KeyBound, KeyRange, KeyValue, Operator, Plan, RunCondition, Scan, SetKind,
+    SortKey, Statement, TreePart,
 };
 use catalog::Table;
 use expressions::expr::{Expr, Show};
@@ -186,7 +186,7 @@ fn key_names(table: &Table, index: Option<usize>) -> Vec<String> {
 /// subqueries has one node above the other for each, so this is a loop and no recursion.
 fn subqueries(plan: &Plan) -> Vec<&Plan> {
     let (mut below, mut inputs) = (plan, Vec::new());
-    while let Plan::Subquery { input, subquery, .. } = below {
+    while let Operator::Subquery { input, subquery, .. } = &below.operator {
         inputs.push(&**subquery);
         below = input;
     }
@@ -206,17 +206,17 @@ fn set_title(kind: SetKind) -> &'static str {
 /// Whether EXPLAIN shows a condition on a plan's rows at the plan's own node, as PostgreSQL does.
 /// That would be wrong for a node that takes fewer rows, or computes different rows from fewer.
 fn tests_rows(plan: &Plan) -> bool {
-    match plan {
-        Plan::Project { input, .. } => tests_rows(input),
-        Plan::Scan(_)
-        | Plan::Virtual { .. }
-        | Plan::Values { .. }
-        | Plan::Function { .. }
-        | Plan::CommonScan { .. }
-        | Plan::NestedLoop { .. }
-        | Plan::HashJoin { .. }
-        | Plan::Subquery { .. }
-        | Plan::Aggregate { .. } => true,
+    match &plan.operator {
+        Operator::Project { input, .. } => tests_rows(input),
+        Operator::Scan(_)
+        | Operator::Virtual { .. }
+        | Operator::Values { .. }
+        | Operator::Function { .. }
+        | Operator::CommonScan { .. }
+        | Operator::NestedLoop { .. }
+        | Operator::HashJoin { .. }
+        | Operator::Subquery { .. }
+        | Operator::Aggregate { .. } => true,
         _ => false,
     }
 }
@@ -365,30 +365,30 @@ impl Explainer<'_> {
     }
 
     fn shown_node(&self, plan: &Plan) -> Result<Node> {
-        Ok(match plan {
-            Plan::OneRow | Plan::Nothing => leaf("Result"),
-            Plan::Values { .. } => leaf("Values Scan"),
-            Plan::Scan(scan) => Node { children: self.combined(scan), ..leaf(scan_title(scan)) }
+        Ok(match &plan.operator {
+            Operator::OneRow | Operator::Nothing => leaf("Result"),
+            Operator::Values { .. } => leaf("Values Scan"),
+            Operator::Scan(scan) => Node { children: self.combined(scan), ..leaf(scan_title(scan)) }
                 .with("Index Cond", self.index_condition(scan))
                 .with("Filter", scan.filter.as_ref().map(|filter| self.scan_filter(scan, filter))),
-            Plan::Virtual { filter, .. } => {
+            Operator::Virtual { filter, .. } => {
                 leaf("System Relation Scan").with("Filter", self.shown(filter.as_ref()))
             }
-            Plan::Function { calls, .. } => {
+            Operator::Function { calls, .. } => {
                 let names: Vec<String> = calls.iter().map(|call| format!("{:?}", call.function)).collect();
                 leaf(format!("Function Scan on {}", names.join(", ")))
             }
             // PostgreSQL shows no node for a projection.
-            Plan::Project { input, .. } => self.node(input)?,
-            Plan::Filter { input, condition } => {
+            Operator::Project { input, .. } => self.node(input)?,
+            Operator::Filter { input, condition } => {
                 let condition = self.show.text(condition);
                 let tested = if tests_rows(input) { self.node(input) } else { self.over("Filter", &[input]) };
                 tested?.filtered(condition)
             }
-            Plan::NestedLoop { kind, left, right, condition, .. } => {
+            Operator::NestedLoop { kind, left, right, condition, .. } => {
                 self.nested_loop(*kind, (left, right), condition.as_ref())?
             }
-            Plan::HashJoin { kind, left, right, keys, condition, test, .. } => {
+            Operator::HashJoin { kind, left, right, keys, condition, test, .. } => {
                 let title =
                     if *kind == JoinKind::Inner { "Hash Join".to_owned() } else { join("Hash", *kind) };
                 let mut shown = self
@@ -401,36 +401,36 @@ impl Explainer<'_> {
                 }
                 shown
             }
-            Plan::Subquery { .. } => self.over("SubPlan", &subqueries(plan))?,
-            Plan::Aggregate { input, groups, sorted, .. } => {
+            Operator::Subquery { .. } => self.over("SubPlan", &subqueries(plan))?,
+            Operator::Aggregate { input, groups, sorted, .. } => {
                 let keys: Vec<String> = groups.iter().map(|(expr, _)| self.show.text(expr)).collect();
                 self.over(aggregate_title(groups.is_empty(), *sorted), &[input])?
                     .with("Group Key", (!keys.is_empty()).then(|| keys.join(", ")))
             }
-            Plan::Window { input, run, .. } => self.window(input, run.as_deref())?,
-            Plan::Sort { input, keys, presorted, .. } => self.sort(input, (keys, *presorted))?,
-            Plan::Limit { input, .. } => self.over("Limit", &[input])?,
-            Plan::Distinct { input, .. } => self.over("Unique", &[input])?,
-            Plan::SetOperation { first, stages, .. } => {
+            Operator::Window { input, run, .. } => self.window(input, run.as_deref())?,
+            Operator::Sort { input, keys, presorted, .. } => self.sort(input, (keys, *presorted))?,
+            Operator::Limit { input, .. } => self.over("Limit", &[input])?,
+            Operator::Distinct { input, .. } => self.over("Unique", &[input])?,
+            Operator::SetOperation { first, stages, .. } => {
                 stages.iter().try_fold(self.node(&first.0)?, |left, stage| {
                     let right = stage.sides.iter().map(|(side, _)| self.node(side));
                     let children = std::iter::once(Ok(left)).chain(right).collect::<Result<_>>()?;
                     Ok::<_, SqlError>(Node { children, ..leaf(set_title(stage.kind)) })
                 })?
             }
-            Plan::With { tables, body } => {
+            Operator::With { tables, body } => {
                 let mut shown = self.node(body)?;
                 for table in tables {
                     shown.children.push(self.over("CTE", &[&table.plan])?);
                 }
                 shown
             }
-            Plan::CommonScan { .. } => leaf("CTE Scan"),
-            Plan::Joined { .. } => leaf("Result"),
-            Plan::LockRows { input, .. } => self.over("LockRows", &[input])?,
-            Plan::Insert(insert) => self.written("Insert", &insert.table.name, &insert.input)?,
-            Plan::Update(update) => self.written("Update", &update.target.table.name, &update.input)?,
-            Plan::Delete(delete) => self.written("Delete", &delete.target.table.name, &delete.input)?,
+            Operator::CommonScan { .. } => leaf("CTE Scan"),
+            Operator::Joined { .. } => leaf("Result"),
+            Operator::LockRows { input, .. } => self.over("LockRows", &[input])?,
+            Operator::Insert(insert) => self.written("Insert", &insert.table.name, &insert.input)?,
+            Operator::Update(update) => self.written("Update", &update.target.table.name, &update.input)?,
+            Operator::Delete(delete) => self.written("Delete", &delete.target.table.name, &delete.input)?,
         })
     }
 
@@ -442,9 +442,9 @@ impl Explainer<'_> {
         (left, right): (&Plan, &Plan),
         condition: Option<&Expr>,
     ) -> Result<Node> {
-        match left {
-            Plan::Filter { input, condition }
-                if kind == JoinKind::Inner && matches!(**input, Plan::OneRow) =>
+        match &left.operator {
+            Operator::Filter { input, condition }
+                if kind == JoinKind::Inner && matches!(input.operator, Operator::OneRow) =>
             {
                 let shown = self.over("Result", &[right])?;
                 Ok(shown.with("One-Time Filter", Some(self.show.text(condition))))

@@ -5,7 +5,7 @@ use runtime::hash::HashMap;
 
 use super::{Result, SHOWING};
 use crate::plan::walk::children;
-use crate::plan::{Plan, Reg, Scan, SubqueryKind, WindowCall};
+use crate::plan::{Operator, Plan, Reg, Scan, SubqueryKind, WindowCall};
 use expressions::expr::{Expr, Show};
 use expressions::function::WindowFunction;
 use values::environment::Environment;
@@ -35,7 +35,7 @@ fn inputs(plan: &Plan) -> Vec<&Plan> {
 }
 
 fn tables(plan: &Plan) -> usize {
-    let own = usize::from(matches!(plan, Plan::Scan(_) | Plan::Virtual { .. }));
+    let own = usize::from(matches!(plan.operator, Operator::Scan(_) | Operator::Virtual { .. }));
     own + inputs(plan).into_iter().map(tables).sum::<usize>()
 }
 
@@ -58,15 +58,15 @@ fn collect(
     for input in inputs(plan) {
         collect(input, several, session, counts, names)?;
     }
-    match plan {
-        Plan::Scan(scan) => {
+    match &plan.operator {
+        Operator::Scan(scan) => {
             let table = quoted(&scan.table.name);
             names.extend(own(scan).map(|(register, column)| {
                 (register, if several { format!("{table}.{column}") } else { column })
             }));
         }
-        Plan::Project { expressions, .. } => computed(expressions, session, names)?,
-        Plan::Aggregate { groups, calls, .. } => {
+        Operator::Project { expressions, .. } => computed(expressions, session, names)?,
+        Operator::Aggregate { groups, calls, .. } => {
             computed(groups, session, names)?;
             for call in calls {
                 let arguments = match call.arguments.as_slice() {
@@ -77,7 +77,7 @@ fn collect(
                 names.insert(call.output, format!("{}({distinct}{arguments})", call.function.kind.name()));
             }
         }
-        Plan::Subquery { kind, output, .. } => {
+        Operator::Subquery { kind, output, .. } => {
             counts.subqueries += 1;
             let exists = if matches!(kind, SubqueryKind::Exists | SubqueryKind::Matches { .. }) {
                 "EXISTS"
@@ -86,28 +86,28 @@ fn collect(
             };
             names.insert(*output, format!("{exists}(SubPlan {})", counts.subqueries));
         }
-        Plan::SetOperation { first, output, .. } => {
+        Operator::SetOperation { first, output, .. } => {
             for (left, register) in first.1.iter().zip(output) {
                 let shown = Show::new(names, &[], session).name(*left);
                 names.insert(*register, shown);
             }
         }
-        Plan::Window { calls, .. } => {
+        Operator::Window { calls, .. } => {
             counts.windows += 1;
             windowed(calls, counts.windows, session, names)?;
         }
-        Plan::Function { calls, .. } => {
+        Operator::Function { calls, .. } => {
             for call in calls {
                 let name = format!("{:?}", call.function).to_lowercase();
                 names.extend(call.output.iter().map(|register| (*register, name.clone())));
             }
         }
-        Plan::Values { output, .. } => {
+        Operator::Values { output, .. } => {
             for (at, register) in output.iter().enumerate() {
                 names.insert(*register, format!("column{}", at + 1));
             }
         }
-        Plan::CommonScan { output, .. } => {
+        Operator::CommonScan { output, .. } => {
             for (at, register) in output.iter().enumerate() {
                 names.extend(register.map(|register| (register, format!("column{}", at + 1))));
             }

@@ -316,9 +316,9 @@ pub struct Copy {
 pub enum CopyRelation {
     /// The query of COPY (query) TO or of COPY table TO.
     Query(Arc<Statement>),
-    /// COPY table FROM: an INSERT whose input is [`super::Plan::OneRow`] and whose values read the
-    /// listed registers. For each line the executor fills them with the fields, already converted
-    /// to the columns' types, and runs the INSERT.
+    /// COPY table FROM: an INSERT whose input is [`super::Operator::OneRow`] and whose values read
+    /// the listed registers. For each line the executor fills them with the fields, already
+    /// converted to the columns' types, and runs the INSERT.
     Insert {
         /// The insert.
         statement: Arc<Statement>,

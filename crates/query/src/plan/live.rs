@@ -2,7 +2,7 @@
 
 use expressions::function::Volatility;
 
-use super::{Plan, walk};
+use super::{Operator, Plan, walk};
 
 /// Whether a query may wait between its rows while its session runs other statements.
 ///
@@ -11,8 +11,12 @@ use super::{Plan, walk};
 /// expressions run at once instead.
 pub fn may_be_live(root: &Plan) -> bool {
     let mut may = !matches!(
-        root,
-        Plan::Virtual { .. } | Plan::LockRows { .. } | Plan::Insert(_) | Plan::Update(_) | Plan::Delete(_)
+        root.operator,
+        Operator::Virtual { .. }
+            | Operator::LockRows { .. }
+            | Operator::Insert(_)
+            | Operator::Update(_)
+            | Operator::Delete(_)
     );
     walk::exprs(root, &mut |expr| {
         may &= expr.volatility() < Volatility::Volatile && !expr.computes_ahead();

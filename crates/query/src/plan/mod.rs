@@ -14,7 +14,7 @@
 //! 3. Keys for scans have exactly the type of the key column they are compared with (the planner
 //!    casts).
 //! 4. An `second_look` plan runs in the register file of a row that was joined before. It consists
-//!    of [`Plan::Joined`] and of nodes that pass on the file they are given.
+//!    of [`Operator::Joined`] and of nodes that pass on the file they are given.
 //! 5. A node that keeps rows (sort, hash join, set operation) names the registers to keep. They are
 //!    all those written below it and read by it or above it.
 
@@ -23,6 +23,8 @@ mod command;
 mod live;
 mod modify;
 mod name;
+mod node;
+mod number;
 mod premise;
 mod scan;
 mod sequence;
@@ -35,6 +37,8 @@ pub use command::*;
 pub use live::may_be_live;
 pub use modify::*;
 pub use name::QualifiedName;
+pub use node::{Estimate, Plan};
+pub(crate) use number::number;
 pub use premise::*;
 pub use scan::*;
 pub use sequence::*;
@@ -133,7 +137,7 @@ pub struct ColumnDesc {
 
 /// A relational operator.
 #[derive(Debug)]
-pub enum Plan {
+pub enum Operator {
     /// One row without columns, the input of `SELECT 1`.
     OneRow,
     /// No rows, for a condition known to be false.
@@ -500,8 +504,8 @@ pub struct CommonTable {
     pub plan: Plan,
     /// Its columns.
     pub registers: Vec<Reg>,
-    /// The recursive term. Its [`Plan::CommonScan`] with the same id reads the previous iteration's
-    /// rows.
+    /// The recursive term. Its [`Operator::CommonScan`] with the same id reads the previous
+    /// iteration's rows.
     pub recursive: Option<RecursiveTerm>,
     /// Whether only one scan reads it, once.
     pub single: bool,
@@ -529,24 +533,4 @@ pub struct SetCall {
     pub arguments: Vec<Expr>,
     /// The registers of its columns.
     pub output: Vec<Reg>,
-}
-
-impl Plan {
-    /// A projection of `expressions` over this plan, or the plan itself if there are none.
-    #[must_use]
-    pub(crate) fn project(self, expressions: Vec<(Expr, Reg)>) -> Plan {
-        if expressions.is_empty() {
-            return self;
-        }
-        Plan::Project { input: Box::new(self), expressions }
-    }
-
-    /// This plan filtered by `condition`, or the plan itself if there is none.
-    #[must_use]
-    pub fn filter(self, condition: Option<Expr>) -> Plan {
-        match condition {
-            Some(condition) => Plan::Filter { input: Box::new(self), condition },
-            None => self,
-        }
-    }
 }

@@ -6,46 +6,46 @@
 use expressions::expr::Expr;
 
 use super::{
-    AccessPath, AggregateCall, Assignment, Check, KeyBound, KeyRange, KeyValue, Plan, Scan, SecondLook,
-    SetSide, SetStage, SortKey, SubqueryKind,
+    AccessPath, AggregateCall, Assignment, Check, KeyBound, KeyRange, KeyValue, Operator, Plan, Scan,
+    SecondLook, SetSide, SetStage, SortKey, SubqueryKind,
 };
 
 /// Calls `visit` for the plans below a node.
 pub(crate) fn children<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Plan)) {
-    match plan {
-        Plan::OneRow
-        | Plan::Nothing
-        | Plan::Values { .. }
-        | Plan::Scan(_)
-        | Plan::Virtual { .. }
-        | Plan::Function { .. }
-        | Plan::CommonScan { .. }
-        | Plan::Joined { .. } => {}
-        Plan::Filter { input, .. }
-        | Plan::Project { input, .. }
-        | Plan::Aggregate { input, .. }
-        | Plan::Window { input, .. }
-        | Plan::Sort { input, .. }
-        | Plan::Limit { input, .. }
-        | Plan::Distinct { input, .. }
-        | Plan::LockRows { input, .. } => visit(input),
-        Plan::NestedLoop { left, right, .. } => {
+    match &plan.operator {
+        Operator::OneRow
+        | Operator::Nothing
+        | Operator::Values { .. }
+        | Operator::Scan(_)
+        | Operator::Virtual { .. }
+        | Operator::Function { .. }
+        | Operator::CommonScan { .. }
+        | Operator::Joined { .. } => {}
+        Operator::Filter { input, .. }
+        | Operator::Project { input, .. }
+        | Operator::Aggregate { input, .. }
+        | Operator::Window { input, .. }
+        | Operator::Sort { input, .. }
+        | Operator::Limit { input, .. }
+        | Operator::Distinct { input, .. }
+        | Operator::LockRows { input, .. } => visit(input),
+        Operator::NestedLoop { left, right, .. } => {
             visit(left);
             visit(right);
         }
-        Plan::HashJoin { left, right, test, .. } => {
+        Operator::HashJoin { left, right, test, .. } => {
             visit(left);
             visit(right);
             test.iter().for_each(|test| visit(test));
         }
-        Plan::SetOperation { first, stages, .. } => {
+        Operator::SetOperation { first, stages, .. } => {
             set_sides(first, stages).for_each(|(side, _)| visit(side));
         }
-        Plan::Subquery { input, subquery, .. } => {
+        Operator::Subquery { input, subquery, .. } => {
             visit(input);
             visit(subquery);
         }
-        Plan::With { tables, body } => {
+        Operator::With { tables, body } => {
             for table in tables {
                 visit(&table.plan);
                 if let Some(recursive) = &table.recursive {
@@ -54,9 +54,9 @@ pub(crate) fn children<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Plan)) {
             }
             visit(body);
         }
-        Plan::Insert(insert) => visit(&insert.input),
-        Plan::Update(update) => visit(&update.input),
-        Plan::Delete(delete) => visit(&delete.input),
+        Operator::Insert(insert) => visit(&insert.input),
+        Operator::Update(update) => visit(&update.input),
+        Operator::Delete(delete) => visit(&delete.input),
     }
 }
 
@@ -67,44 +67,44 @@ pub(crate) fn set_sides<'p>(first: &'p SetSide, stages: &'p [SetStage]) -> impl 
 
 /// Calls `visit` for the plans below a node, and for its plans of a second look.
 pub(crate) fn children_mut(root: &mut Plan, visit: &mut dyn FnMut(&mut Plan)) {
-    match root {
-        Plan::OneRow
-        | Plan::Nothing
-        | Plan::Values { .. }
-        | Plan::Scan(_)
-        | Plan::Virtual { .. }
-        | Plan::Function { .. }
-        | Plan::CommonScan { .. }
-        | Plan::Joined { .. } => {}
-        Plan::Filter { input, .. }
-        | Plan::Project { input, .. }
-        | Plan::Aggregate { input, .. }
-        | Plan::Window { input, .. }
-        | Plan::Sort { input, .. }
-        | Plan::Limit { input, .. }
-        | Plan::Distinct { input, .. } => visit(input),
-        Plan::LockRows { input, second_look, .. } => {
+    match &mut root.operator {
+        Operator::OneRow
+        | Operator::Nothing
+        | Operator::Values { .. }
+        | Operator::Scan(_)
+        | Operator::Virtual { .. }
+        | Operator::Function { .. }
+        | Operator::CommonScan { .. }
+        | Operator::Joined { .. } => {}
+        Operator::Filter { input, .. }
+        | Operator::Project { input, .. }
+        | Operator::Aggregate { input, .. }
+        | Operator::Window { input, .. }
+        | Operator::Sort { input, .. }
+        | Operator::Limit { input, .. }
+        | Operator::Distinct { input, .. } => visit(input),
+        Operator::LockRows { input, second_look, .. } => {
             visit(input);
             second_look_mut(second_look.as_deref_mut(), visit);
         }
-        Plan::NestedLoop { left, right, .. } => {
+        Operator::NestedLoop { left, right, .. } => {
             visit(left);
             visit(right);
         }
-        Plan::HashJoin { left, right, test, .. } => {
+        Operator::HashJoin { left, right, test, .. } => {
             visit(left);
             visit(right);
             test.iter_mut().for_each(|test| visit(test));
         }
-        Plan::SetOperation { first, stages, .. } => {
+        Operator::SetOperation { first, stages, .. } => {
             let others = stages.iter_mut().flat_map(|stage| &mut stage.sides);
             std::iter::once(&mut **first).chain(others).for_each(|(side, _)| visit(side));
         }
-        Plan::Subquery { input, subquery, .. } => {
+        Operator::Subquery { input, subquery, .. } => {
             visit(input);
             visit(subquery);
         }
-        Plan::With { tables, body } => {
+        Operator::With { tables, body } => {
             for table in tables {
                 visit(&mut table.plan);
                 if let Some(recursive) = &mut table.recursive {
@@ -113,12 +113,12 @@ pub(crate) fn children_mut(root: &mut Plan, visit: &mut dyn FnMut(&mut Plan)) {
             }
             visit(body);
         }
-        Plan::Insert(insert) => visit(&mut insert.input),
-        Plan::Update(update) => {
+        Operator::Insert(insert) => visit(&mut insert.input),
+        Operator::Update(update) => {
             visit(&mut update.input);
             second_look_mut(update.second_look.as_deref_mut(), visit);
         }
-        Plan::Delete(delete) => {
+        Operator::Delete(delete) => {
             visit(&mut delete.input);
             second_look_mut(delete.second_look.as_deref_mut(), visit);
         }
@@ -137,10 +137,10 @@ fn second_look_mut(second_look: Option<&mut SecondLook>, visit: &mut dyn FnMut(&
 /// Calls `visit` for the comparisons that a node's second look uses to match subqueries with a
 /// newer version of a row.
 pub(crate) fn comparisons_mut(root: &mut Plan, visit: &mut dyn FnMut(&mut Expr)) {
-    let second_look = match root {
-        Plan::LockRows { second_look, .. } => second_look,
-        Plan::Update(update) => &mut update.second_look,
-        Plan::Delete(delete) => &mut delete.second_look,
+    let second_look = match &mut root.operator {
+        Operator::LockRows { second_look, .. } => second_look,
+        Operator::Update(update) => &mut update.second_look,
+        Operator::Delete(delete) => &mut delete.second_look,
         _ => return,
     };
     let Some(second_look) = second_look.as_deref_mut() else { return };
@@ -149,30 +149,30 @@ pub(crate) fn comparisons_mut(root: &mut Plan, visit: &mut dyn FnMut(&mut Expr))
 
 /// One walk over a node's own expressions, by shared or mutable reference.
 macro_rules! node_exprs {
-    ($plan:expr, $visit:ident, $iter:ident, $sort:ident, $calls:ident, $scan:ident, $kind:ident,
+    ($operator:expr, $visit:ident, $iter:ident, $sort:ident, $calls:ident, $scan:ident, $kind:ident,
      $checks:ident, $assign:ident) => {
-        match $plan {
-            Plan::OneRow
-            | Plan::Nothing
-            | Plan::SetOperation { .. }
-            | Plan::With { .. }
-            | Plan::CommonScan { .. }
-            | Plan::LockRows { .. }
-            | Plan::Joined { .. }
-            | Plan::Delete(_) => {}
-            Plan::Values { rows, .. } => rows.$iter().for_each(|row| row.$iter().for_each(&mut *$visit)),
-            Plan::Scan(scan) => $scan(scan, $visit),
-            Plan::Virtual { filter, .. } => filter.$iter().for_each($visit),
-            Plan::Function { calls, .. } => {
+        match $operator {
+            Operator::OneRow
+            | Operator::Nothing
+            | Operator::SetOperation { .. }
+            | Operator::With { .. }
+            | Operator::CommonScan { .. }
+            | Operator::LockRows { .. }
+            | Operator::Joined { .. }
+            | Operator::Delete(_) => {}
+            Operator::Values { rows, .. } => rows.$iter().for_each(|row| row.$iter().for_each(&mut *$visit)),
+            Operator::Scan(scan) => $scan(scan, $visit),
+            Operator::Virtual { filter, .. } => filter.$iter().for_each($visit),
+            Operator::Function { calls, .. } => {
                 calls.$iter().for_each(|call| call.arguments.$iter().for_each(&mut *$visit));
             }
-            Plan::Filter { condition, .. } => $visit(condition),
-            Plan::Project { expressions, .. } => expressions.$iter().for_each(|pair| {
+            Operator::Filter { condition, .. } => $visit(condition),
+            Operator::Project { expressions, .. } => expressions.$iter().for_each(|pair| {
                 let (expr, _) = pair;
                 $visit(expr)
             }),
-            Plan::NestedLoop { condition, .. } => condition.$iter().for_each($visit),
-            Plan::HashJoin { keys, condition, .. } => {
+            Operator::NestedLoop { condition, .. } => condition.$iter().for_each($visit),
+            Operator::HashJoin { keys, condition, .. } => {
                 keys.$iter().for_each(|pair| {
                     let (left, right) = pair;
                     $visit(left);
@@ -180,7 +180,7 @@ macro_rules! node_exprs {
                 });
                 condition.$iter().for_each($visit);
             }
-            Plan::Subquery { kind, guard, .. } => {
+            Operator::Subquery { kind, guard, .. } => {
                 $kind(kind, $visit);
                 guard.$iter().for_each(|guard| {
                     guard.flags.$iter().for_each(|pair| {
@@ -190,14 +190,14 @@ macro_rules! node_exprs {
                     guard.conditions.$iter().for_each(&mut *$visit);
                 });
             }
-            Plan::Aggregate { groups, calls, .. } => {
+            Operator::Aggregate { groups, calls, .. } => {
                 groups.$iter().for_each(|pair| {
                     let (expr, _) = pair;
                     $visit(expr)
                 });
                 $calls(calls, $visit);
             }
-            Plan::Window { partition, order, calls, run, .. } => {
+            Operator::Window { partition, order, calls, run, .. } => {
                 partition.$iter().for_each(&mut *$visit);
                 $sort(order, $visit);
                 calls.$iter().for_each(|call| call.arguments.$iter().for_each(&mut *$visit));
@@ -206,17 +206,17 @@ macro_rules! node_exprs {
                     run.most.$iter().for_each(&mut *$visit);
                 });
             }
-            Plan::Sort { keys, limit, .. } => {
+            Operator::Sort { keys, limit, .. } => {
                 $sort(keys, $visit);
                 limit.$iter().for_each($visit);
             }
-            Plan::Limit { limit, offset, ties, .. } => {
+            Operator::Limit { limit, offset, ties, .. } => {
                 limit.$iter().for_each(&mut *$visit);
                 offset.$iter().for_each(&mut *$visit);
                 ties.$iter().for_each($visit);
             }
-            Plan::Distinct { keys, .. } => keys.$iter().for_each($visit),
-            Plan::Insert(insert) => {
+            Operator::Distinct { keys, .. } => keys.$iter().for_each($visit),
+            Operator::Insert(insert) => {
                 insert.values.$iter().for_each(&mut *$visit);
                 $checks!(insert.checks, $visit);
                 insert.conflict.$iter().for_each(|conflict| {
@@ -227,7 +227,7 @@ macro_rules! node_exprs {
                     });
                 });
             }
-            Plan::Update(update) => {
+            Operator::Update(update) => {
                 $assign!(update.assignments, $visit);
                 $checks!(update.checks, $visit);
             }
@@ -394,12 +394,22 @@ fn range_exprs_mut(range: &mut KeyRange, visit: &mut dyn FnMut(&mut Expr)) {
 
 /// Calls `visit` for a node's own expressions.
 pub(crate) fn exprs<'p>(node: &'p Plan, visit: &mut dyn FnMut(&'p Expr)) {
-    node_exprs!(node, visit, iter, each_part, call_exprs, scan_exprs, kind_exprs, each_shared, each_shared);
+    node_exprs!(
+        &node.operator,
+        visit,
+        iter,
+        each_part,
+        call_exprs,
+        scan_exprs,
+        kind_exprs,
+        each_shared,
+        each_shared
+    );
 }
 
 pub(crate) fn exprs_mut(node: &mut Plan, visit: &mut dyn FnMut(&mut Expr)) {
     node_exprs!(
-        node,
+        &mut node.operator,
         visit,
         iter_mut,
         each_part_mut,

@@ -4,7 +4,7 @@ use super::Planner;
 use super::cost;
 use super::part::Part;
 use crate::bound::Query;
-use crate::plan::{Plan, Reg, SetKind, SetSide, SetStage};
+use crate::plan::{Estimate, Operator, Reg, SetKind, SetSide, SetStage};
 use crate::registers::Registers;
 use values::error::SqlError;
 
@@ -17,23 +17,27 @@ impl Planner<'_, '_> {
         output: Vec<Reg>,
         outside: &Registers,
     ) -> Result<Part, SqlError> {
-        let (mut rows, mut cost, mut sides) = (0.0, 0.0, Vec::with_capacity(queries.len()));
+        let (mut estimate, mut sides) = (Estimate::default(), Vec::with_capacity(queries.len()));
         for query in queries {
             let registers = query.output.iter().map(|column| column.register).collect();
             let side = self.query(query, outside)?;
-            rows += side.rows;
-            cost += side.cost;
+            estimate.rows += side.rows();
+            estimate.cost += side.cost();
             sides.push((side.plan, registers));
         }
-        cost += rows * cost::HASH_BUILD;
+        estimate.cost += estimate.rows * cost::HASH_BUILD;
         let mut sides = sides.into_iter();
         let first = sides.next().ok_or_else(|| SqlError::internal("a set operation without sides"))?;
         let mut stages: Vec<SetStage> = Vec::new();
         for (side, &(kind, all)) in sides.zip(steps) {
             add_step(&mut stages, side, (kind, all));
         }
-        let plan = Plan::SetOperation { first: Box::new(first), stages, output };
-        Ok(Part { plan, rows, cost, sorted: 0, ordered: false })
+        // UNION ALL passes its rows on, the others keep them.
+        estimate.start = match stages.iter().all(|stage| stage.kind == SetKind::Union && stage.all) {
+            true => first.0.estimate.start,
+            false => estimate.cost,
+        };
+        Ok(Part::new(Operator::SetOperation { first: Box::new(first), stages, output }, estimate))
     }
 }
 

@@ -9,7 +9,7 @@ use super::Planner;
 use super::keep::free;
 use crate::bound::CommonQuery;
 use crate::plan::walk::children;
-use crate::plan::{CommonTable, Plan, RecursiveTerm, Reg, SecondLook};
+use crate::plan::{CommonTable, Estimate, Operator, Plan, RecursiveTerm, Reg, SecondLook};
 use crate::registers::Registers;
 use values::error::SqlError;
 
@@ -28,17 +28,17 @@ pub(super) struct Known {
 
 impl Planner<'_, '_> {
     /// The scan of a WITH query. `columns`: the register of each column that is read.
-    pub(super) fn common_scan(&self, id: u32, mut columns: Vec<Option<Reg>>) -> Plan {
+    pub(super) fn common_scan(&self, id: u32, mut columns: Vec<Option<Reg>>) -> Operator {
         let width = self.common.widths.get(&id).copied().unwrap_or(0);
         columns.resize(width.max(columns.len()), None);
-        Plan::CommonScan { id, output: columns, working: self.common.working.contains(&id) }
+        Operator::CommonScan { id, output: columns, working: self.common.working.contains(&id) }
     }
 
     /// Whether a plan may read a recursion without end. A join that keeps the other side's rows
     /// reads it only as far as rows are asked for.
     pub(super) fn may_be_endless(&self, plan: &Plan) -> bool {
-        match plan {
-            Plan::CommonScan { id, .. } => self.common.endless.contains(id),
+        match &plan.operator {
+            Operator::CommonScan { id, .. } => self.common.endless.contains(id),
             _ => {
                 let mut found = false;
                 children(plan, &mut |child| found |= self.may_be_endless(child));
@@ -102,7 +102,7 @@ impl Known {
 
     /// Adds the registers of surrounding queries that the tables scanned in a plan read.
     fn scanned(&self, plan: &Plan, read: &mut Registers) {
-        if let Plan::CommonScan { id, .. } = plan {
+        if let Operator::CommonScan { id, .. } = &plan.operator {
             read.extend(self.around.get(id).into_iter().flatten());
         }
         children(plan, &mut |child| self.scanned(child, read));
@@ -131,31 +131,41 @@ pub(super) fn with_tables(mut tables: Vec<CommonTable>, body: Plan) -> Plan {
     if tables.is_empty() {
         return body;
     }
-    Plan::With { tables, body: Box::new(body) }
+    let estimate = with_estimate(&tables, body.estimate);
+    Plan::new(Operator::With { tables, body: Box::new(body) }, estimate)
+}
+
+/// The body's estimate and the work of the tables.
+fn with_estimate(tables: &[CommonTable], body: Estimate) -> Estimate {
+    let work = |table: &CommonTable| {
+        let recursive = table.recursive.as_ref().map_or(0.0, |term| term.plan.estimate.cost);
+        table.plan.estimate.cost + recursive
+    };
+    Estimate { cost: body.cost + tables.iter().map(work).sum::<f64>(), ..body }
 }
 
 /// The number of scans of a table. A scan counts `weight`, or 2 if it may run again.
 fn readers(plan: &Plan, id: u32, weight: u32) -> u32 {
     let mut count = 0;
-    match plan {
-        Plan::CommonScan { id: scanned, working, .. } => {
+    match &plan.operator {
+        Operator::CommonScan { id: scanned, working, .. } => {
             return if *scanned == id && !working { weight } else { 0 };
         }
-        Plan::NestedLoop { left, right, .. } => return readers(left, id, weight) + readers(right, id, 2),
-        Plan::HashJoin { left, right, test, .. } => {
+        Operator::NestedLoop { left, right, .. } => return readers(left, id, weight) + readers(right, id, 2),
+        Operator::HashJoin { left, right, test, .. } => {
             let of_pairs: u32 = test.iter().map(|test| readers(test, id, 2)).sum();
             return readers(left, id, weight) + readers(right, id, weight) + of_pairs;
         }
-        Plan::Subquery { input, subquery, .. } => {
+        Operator::Subquery { input, subquery, .. } => {
             return readers(input, id, weight) + readers(subquery, id, 2);
         }
-        Plan::With { tables, body } => {
+        Operator::With { tables, body } => {
             return readers(body, id, weight)
                 + tables.iter().map(|table| table_readers(table, id, weight)).sum::<u32>();
         }
-        Plan::LockRows { second_look, .. } => count += second_look_readers(second_look.as_deref(), id),
-        Plan::Update(update) => count += second_look_readers(update.second_look.as_deref(), id),
-        Plan::Delete(delete) => count += second_look_readers(delete.second_look.as_deref(), id),
+        Operator::LockRows { second_look, .. } => count += second_look_readers(second_look.as_deref(), id),
+        Operator::Update(update) => count += second_look_readers(update.second_look.as_deref(), id),
+        Operator::Delete(delete) => count += second_look_readers(delete.second_look.as_deref(), id),
         _ => {}
     }
     children(plan, &mut |child| count += readers(child, id, weight));

@@ -122,11 +122,7 @@ impl Planner<'_, '_> {
             let part = self.first(from, own, calls, outside)?;
             all = Some(match all {
                 None => part,
-                Some(left) => Part {
-                    plan: nested_loop(JoinKind::Inner, left.plan, part.plan, None),
-                    cost: left.cost + part.cost,
-                    ..left
-                },
+                Some(left) => Part { plan: nested_loop(JoinKind::Inner, left.plan, part.plan, None), ..left },
             });
         }
         all.ok_or_else(|| SqlError::internal("no aggregate"))

@@ -5,7 +5,7 @@
 use super::Planner;
 use super::part::{Part, Wanted};
 use crate::bound::FromItem;
-use crate::plan::{JoinKind, Plan, Reg};
+use crate::plan::{JoinKind, Operator, Reg};
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
 use expressions::function::Volatility;
@@ -56,7 +56,7 @@ impl Planner<'_, '_> {
         let rest = on.into_iter().filter(|expr| !self.is_key(expr, &left_writes, &right_writes)).collect();
         let mut part = self.hash_join(JoinKind::Full, left, right, keys, rest)?;
         if !late.is_empty()
-            && let Plan::HashJoin { test, .. } = &mut part.plan
+            && let Operator::HashJoin { test, .. } = &mut part.plan.operator
         {
             let one = Part::one();
             *test = Some(Box::new(self.filtered(one, late)?.plan));

@@ -20,7 +20,7 @@ use super::pushdown::{Inlined, is_flat, is_plain};
 use super::rejects::rejects_null;
 use crate::bound::reads::item_reads;
 use crate::bound::{FromItem, QueryBody, Source, SourceId};
-use crate::plan::{JoinKind, Plan, Reg};
+use crate::plan::{Estimate, JoinKind, Operator, Reg};
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
 use expressions::function::SetFunction;
@@ -178,15 +178,15 @@ impl Planner<'_, '_> {
 
     /// Plans a source that has no conditions of its own.
     fn computed_source(&self, source: SourceId, item: Source) -> Part {
-        let (plan, rows) = match item {
+        let (operator, rows) = match item {
             Source::Function(calls, ordinality) => {
                 let single = calls.iter().all(|call| call.function == SetFunction::Once);
-                (Plan::Function { calls, ordinality }, if single { 1.0 } else { 100.0 })
+                (Operator::Function { calls, ordinality }, if single { 1.0 } else { 100.0 })
             }
             Source::Common(id) => (self.common_scan(id, self.binder.sources[source].columns.clone()), 100.0),
-            Source::Table(_) | Source::Query(_) => (Plan::Nothing, 1.0),
+            Source::Table(_) | Source::Query(_) => (Operator::Nothing, 1.0),
         };
-        Part { plan, rows, cost: rows, sorted: 0, ordered: false }
+        Part::new(operator, Estimate { start: 0.0, cost: rows, rows })
     }
 }
 

@@ -18,7 +18,7 @@ use super::part::{Leaf, Part, Semi, Side, Wanted};
 use super::pushdown::{is_open, push_down};
 use super::written::written;
 use crate::bound::{FromItem, Query, QueryBody};
-use crate::plan::{JoinKind, Plan, Reg};
+use crate::plan::{Estimate, JoinKind, Operator, Reg};
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
 use expressions::function::Comparison;
@@ -414,10 +414,12 @@ impl Planner<'_, '_> {
                 (part, left_set | right_set)
             }
         };
-        (part.rows, part.cost) = (rows, cost);
+        let start = part.plan.estimate.start.min(cost);
+        part.plan.estimate = Estimate { start, cost, rows };
         let rest = join.rest(set);
-        let part = self.filtered(part, rest)?;
-        Ok((Part { rows, ..part }, set))
+        let mut part = self.filtered(part, rest)?;
+        part.plan.estimate.rows = rows;
+        Ok((part, set))
     }
 
     /// Runs a side for each left row.
@@ -508,7 +510,7 @@ impl Planner<'_, '_> {
         keys: Vec<(Expr, Expr)>,
         rest: Vec<Expr>,
     ) -> Result<Part, SqlError> {
-        let larger = left.rows.max(right.rows);
+        let larger = left.rows().max(right.rows());
         let mirrored = match kind {
             JoinKind::Inner | JoinKind::Full => Some(kind),
             JoinKind::Left => Some(JoinKind::Right),
@@ -516,7 +518,7 @@ impl Planner<'_, '_> {
         };
         let (kind, left, right, keys) = match mirrored {
             Some(mirrored)
-                if left.rows <= right.rows
+                if left.rows() <= right.rows()
                     && self.may_be_endless(&right.plan)
                     && !self.may_be_endless(&left.plan) =>
             {
@@ -524,26 +526,25 @@ impl Planner<'_, '_> {
             }
             _ => (kind, left, right, keys),
         };
-        let plan = Plan::HashJoin {
+        let build = right.cost() + right.rows() * cost::HASH_BUILD;
+        let estimate = Estimate {
+            start: build + left.plan.estimate.start,
+            cost: build + left.cost() + left.rows() * cost::HASH_PROBE,
+            rows: larger,
+        };
+        let operator = Operator::HashJoin {
             kind,
             left: Box::new(left.plan),
             right: Box::new(right.plan),
             keys,
-            condition: None,
+            condition: (!rest.is_empty()).then(|| Expr::and(rest)),
             test: None,
             left_registers: Vec::new(),
             right_registers: Vec::new(),
             ordered: false,
         };
-        let cost = left.cost + right.cost + right.rows * cost::HASH_BUILD + left.rows * cost::HASH_PROBE;
         let ordered = left.ordered && !matches!(kind, JoinKind::Right | JoinKind::Full);
-        let mut part = Part { plan, rows: larger, cost, sorted: 0, ordered };
-        if !rest.is_empty()
-            && let Plan::HashJoin { condition, .. } = &mut part.plan
-        {
-            *condition = Some(Expr::and(rest));
-        }
-        Ok(part)
+        Ok(Part { ordered, ..Part::new(operator, estimate) })
     }
 
     /// The pairs of keys among conditions, each side over one side of a join. A condition on the

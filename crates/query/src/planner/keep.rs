@@ -5,7 +5,7 @@
 
 use super::written::written;
 use crate::plan::walk::{self, children, set_sides};
-use crate::plan::{Match, Plan, Reg, RowTarget, SecondLook, SortKey};
+use crate::plan::{Match, Operator, Plan, Reg, RowTarget, SecondLook, SortKey};
 use crate::registers::{Registers, kind_reads, of_expr};
 use catalog::Table;
 
@@ -27,11 +27,11 @@ fn deep(plan: &Plan, read: &mut Registers, own: &mut Registers) {
 /// Adds the registers that a node itself reads.
 pub(super) fn node_reads(plan: &Plan, into: &mut Registers) {
     walk::exprs(plan, &mut |expr| of_expr(expr, into));
-    match plan {
-        Plan::SetOperation { first, stages, .. } => {
+    match &plan.operator {
+        Operator::SetOperation { first, stages, .. } => {
             set_sides(first, stages).for_each(|(_, registers)| into.extend(registers));
         }
-        Plan::With { tables, .. } => {
+        Operator::With { tables, .. } => {
             for table in tables {
                 into.extend(&table.registers);
                 if let Some(recursive) = &table.recursive {
@@ -39,19 +39,19 @@ pub(super) fn node_reads(plan: &Plan, into: &mut Registers) {
                 }
             }
         }
-        Plan::LockRows { targets, second_look, .. } => {
+        Operator::LockRows { targets, second_look, .. } => {
             targets.iter().for_each(|lock| target_reads(&lock.target, into));
             second_look_reads(second_look.as_deref(), into);
         }
-        Plan::Update(update) => {
+        Operator::Update(update) => {
             target_reads(&update.target, into);
             second_look_reads(update.second_look.as_deref(), into);
         }
-        Plan::Delete(delete) => {
+        Operator::Delete(delete) => {
             target_reads(&delete.target, into);
             second_look_reads(delete.second_look.as_deref(), into);
         }
-        Plan::Joined { present, .. } => into.extend(present),
+        Operator::Joined { present, .. } => into.extend(present),
         _ => {}
     }
 }
@@ -103,7 +103,7 @@ fn fill_second_look(second_look: Option<&mut SecondLook>, need: &Registers) {
 
 /// Adds the registers of the rows that a plan takes as already joined.
 fn joined_below(plan: &Plan, into: &mut Vec<Reg>) {
-    if let Plan::Joined { registers, .. } = plan {
+    if let Operator::Joined { registers, .. } = &plan.operator {
         into.extend(registers);
     }
     children(plan, &mut |child| joined_below(child, into));
@@ -116,21 +116,21 @@ fn keys_read(keys: &[SortKey], into: &mut Registers) {
 /// Fills the lists of kept registers: those written below a node and read by it or above it. `need`
 /// contains the registers read above the plan. Chains of thousands of nodes pass this one set down.
 pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
-    match plan {
-        Plan::Distinct { input, keep, .. } => *keep = kept(input, &need),
-        Plan::Insert(insert) => insert.returned = columns_read(&insert.table, insert.new_row, &need),
-        Plan::Update(update) => {
+    match &mut plan.operator {
+        Operator::Distinct { input, keep, .. } => *keep = kept(input, &need),
+        Operator::Insert(insert) => insert.returned = columns_read(&insert.table, insert.new_row, &need),
+        Operator::Update(update) => {
             update.returned = columns_read(&update.target.table, update.new_row, &need);
         }
         _ => {}
     }
     node_reads(plan, &mut need);
-    match plan {
-        Plan::Sort { input, keep, .. } | Plan::Window { input, keep, .. } => {
+    match &mut plan.operator {
+        Operator::Sort { input, keep, .. } | Operator::Window { input, keep, .. } => {
             *keep = kept(input, &need);
             fill(input, need);
         }
-        Plan::HashJoin { left, right, test, left_registers, right_registers, .. } => {
+        Operator::HashJoin { left, right, test, left_registers, right_registers, .. } => {
             if let Some(test) = test {
                 fill(test, Registers::default());
                 need.extend(free(test));
@@ -140,13 +140,13 @@ pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
             fill(right, need.clone());
             fill(left, need);
         }
-        Plan::NestedLoop { left, right, right_registers, .. } => {
+        Operator::NestedLoop { left, right, right_registers, .. } => {
             *right_registers = kept(right, &need);
             fill(right, need.clone());
             need.extend(free(right));
             fill(left, need);
         }
-        Plan::Subquery { input, subquery, kind, keep, .. } => {
+        Operator::Subquery { input, subquery, kind, keep, .. } => {
             let mut inner = Registers::default();
             kind_reads(kind, &mut inner);
             *keep = kept(subquery, &inner);
@@ -154,7 +154,7 @@ pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
             need.extend(free(subquery));
             fill(input, need);
         }
-        Plan::Aggregate { input, groups, calls, keep, .. } => {
+        Operator::Aggregate { input, groups, calls, keep, .. } => {
             let mut inner = Registers::default();
             groups.iter().for_each(|(expr, _)| of_expr(expr, &mut inner));
             for call in calls {
@@ -165,13 +165,13 @@ pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
             *keep = kept(input, &inner);
             fill(input, inner);
         }
-        Plan::SetOperation { first, stages, .. } => {
+        Operator::SetOperation { first, stages, .. } => {
             let others = stages.iter_mut().flat_map(|stage| &mut stage.sides);
             for (side, registers) in std::iter::once(&mut **first).chain(others) {
                 fill(side, registers.iter().copied().collect());
             }
         }
-        Plan::With { tables, body } => {
+        Operator::With { tables, body } => {
             for table in tables {
                 fill(&mut table.plan, table.registers.iter().copied().collect());
                 if let Some(recursive) = &mut table.recursive {
@@ -180,31 +180,31 @@ pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
             }
             fill(body, need);
         }
-        Plan::Filter { input, .. }
-        | Plan::Project { input, .. }
-        | Plan::Limit { input, .. }
-        | Plan::Distinct { input, .. } => fill(input, need),
-        Plan::LockRows { input, second_look, .. } => {
+        Operator::Filter { input, .. }
+        | Operator::Project { input, .. }
+        | Operator::Limit { input, .. }
+        | Operator::Distinct { input, .. } => fill(input, need),
+        Operator::LockRows { input, second_look, .. } => {
             fill_second_look(second_look.as_deref_mut(), &need);
             fill(input, need);
         }
-        Plan::Insert(insert) => fill(&mut insert.input, need),
-        Plan::Update(update) => {
+        Operator::Insert(insert) => fill(&mut insert.input, need),
+        Operator::Update(update) => {
             fill_second_look(update.second_look.as_deref_mut(), &need);
             fill(&mut update.input, need);
         }
-        Plan::Delete(delete) => {
+        Operator::Delete(delete) => {
             fill_second_look(delete.second_look.as_deref_mut(), &need);
             fill(&mut delete.input, need);
         }
-        Plan::OneRow
-        | Plan::Nothing
-        | Plan::Values { .. }
-        | Plan::Scan(_)
-        | Plan::Virtual { .. }
-        | Plan::Function { .. }
-        | Plan::CommonScan { .. }
-        | Plan::Joined { .. } => {}
+        Operator::OneRow
+        | Operator::Nothing
+        | Operator::Values { .. }
+        | Operator::Scan(_)
+        | Operator::Virtual { .. }
+        | Operator::Function { .. }
+        | Operator::CommonScan { .. }
+        | Operator::Joined { .. } => {}
     }
 }
 

@@ -14,7 +14,7 @@ use super::pushdown::{is_open, push_down};
 use super::search::Search;
 use super::single::at_most_one;
 use crate::bound::{FromItem, Query, QueryBody, Source, SourceId};
-use crate::plan::{ColumnRead, JoinKind, Plan, Reg, Scan};
+use crate::plan::{self, ColumnRead, JoinKind, Operator, Plan, Reg, Scan};
 use crate::registers::Registers;
 use expressions::expr::Expr;
 use values::error::SqlError;
@@ -128,14 +128,9 @@ impl Planner<'_, '_> {
             let rows = cost::table_rows(self.context(), &table);
             let kept: f64 = conditions.iter().map(cost::selectivity).product();
             let filter = (!conditions.is_empty()).then(|| Expr::and(conditions));
-            let plan = Plan::Virtual { relation: table.oid, columns, filter };
-            let part = Part {
-                plan,
-                rows: (rows * kept).max(1.0),
-                cost: rows,
-                sorted: 0,
-                ordered: wanted.order.is_empty(),
-            };
+            let operator = Operator::Virtual { relation: table.oid, columns, filter };
+            let estimate = plan::Estimate { start: 0.0, cost: rows, rows: (rows * kept).max(1.0) };
+            let part = Part { ordered: wanted.order.is_empty(), ..Part::new(operator, estimate) };
             return self.filtered(part, late);
         }
         let search = self.search(source, &table, &conditions, available, wanted);
@@ -144,8 +139,9 @@ impl Planner<'_, '_> {
         let (path, entry) =
             (access.path(&table)?, access.scanned_index().and_then(|index| search.covering(index)));
         let kept = search.rows * search.kept(&conditions);
-        let rows = kept.min(access.rows);
-        let (used, cost, sorted, ordered) = (access.used, access.cost, access.sorted, access.ordered);
+        let rows = kept.min(access.rows).max(1.0);
+        let estimate = plan::Estimate { start: access.ahead, cost: access.cost, rows };
+        let (used, sorted, ordered) = (access.used, access.sorted, access.ordered);
         let mut filters = Vec::new();
         for (index, condition) in conditions.into_iter().enumerate() {
             if !used.contains(&index) {
@@ -154,8 +150,9 @@ impl Planner<'_, '_> {
         }
         let filter = (!filters.is_empty()).then(|| Expr::and(filters));
         let identity = self.binder.sources[source].identity;
-        let plan = Plan::Scan(Box::new(Scan { table, path, columns, entry, identity, filter }));
-        self.filtered(Part { plan, rows: rows.max(1.0), cost, sorted, ordered }, late)
+        let scan = Operator::Scan(Box::new(Scan { table, path, columns, entry, identity, filter }));
+        let plan = Plan::new(scan, estimate);
+        self.filtered(Part { plan, sorted, ordered }, late)
     }
 
     /// Estimates a source under conditions.
@@ -165,7 +162,7 @@ impl Planner<'_, '_> {
             Leaf::Table(source, table) => self.estimate_table(*source, table, conditions, available),
             Leaf::Planned(part) => {
                 let single = at_most_one(&part.plan);
-                Estimate { rows: (part.rows * kept()).max(1.0), cost: part.cost, single }
+                Estimate { rows: (part.rows() * kept()).max(1.0), cost: part.cost(), single }
             }
             Leaf::Query(query) => self.estimate_query(query, conditions, available),
             Leaf::Joined(join) => self.estimate_item(&join.0, conditions, available),
@@ -265,8 +262,7 @@ impl Planner<'_, '_> {
 /// A part that is read if the conditions tested before it hold.
 pub(super) fn after_test(first: Option<Part>, part: Part) -> Part {
     let Some(first) = first else { return part };
-    let plan = nested_loop(JoinKind::Inner, first.plan, part.plan, None);
-    Part { plan, cost: first.cost + part.cost, ..part }
+    Part { plan: nested_loop(JoinKind::Inner, first.plan, part.plan, None), ..part }
 }
 
 /// Visits the sources of an item of FROM.

@@ -61,7 +61,7 @@ use values::types::{Datum, Value};
 
 use crate::bind::Binder;
 use crate::bound::{Bound, OutputColumn};
-use crate::plan::{Body, Choice, Classes, ColumnDesc, Plan, QueryTag, Reg, Statement, classes};
+use crate::plan::{Body, Choice, Classes, ColumnDesc, Plan, QueryTag, Reg, Statement, classes, number};
 use crate::request::Context;
 use pending::Pending;
 
@@ -114,6 +114,7 @@ pub(crate) fn plan_bound(binder: &mut Binder<'_>, bound: Bound) -> Result<Statem
     let made_for = made_for(binder, &choices, parameters.len());
     let mut root = planned.root;
     crate::fold::plan(&mut root);
+    number(&mut root);
     keep::fill(&mut root, planned.columns.iter().map(|column| column.register).collect());
     let columns: Arc<[ColumnDesc]> = planned
         .columns

@@ -18,7 +18,9 @@ use super::part::{Part, Wanted};
 use super::second_look::Parts;
 use super::{Planned, Planner};
 use crate::bound::{Change, Insert, Returning, SourceId};
-use crate::plan::{ColumnRead, CommonTable, Delete, OnConflict, Plan, QueryTag, RowTarget, Update};
+use crate::plan::{
+    ColumnRead, CommonTable, Delete, Estimate, OnConflict, Operator, Plan, QueryTag, RowTarget, Update,
+};
 use crate::registers::Registers;
 use catalog::Table;
 use values::error::SqlError;
@@ -41,7 +43,8 @@ impl Planner<'_, '_> {
         self.pending = before;
         let conflict =
             insert.conflict.map(|conflict| OnConflict { arbiter: conflict.arbiter, update: conflict.update });
-        let plan = Plan::Insert(Box::new(crate::plan::Insert {
+        let estimate = changed(&input, &insert.returning);
+        let operator = Operator::Insert(Box::new(crate::plan::Insert {
             input: input.plan,
             table: insert.table,
             values: insert.values,
@@ -50,7 +53,7 @@ impl Planner<'_, '_> {
             conflict,
             returned: Vec::new(),
         }));
-        self.returned(plan, tables, insert.returning, QueryTag::Insert)
+        self.returned(Plan::new(operator, estimate), tables, insert.returning, QueryTag::Insert)
     }
 
     pub(super) fn change(&mut self, change: Change, update: bool) -> Result<Planned, SqlError> {
@@ -76,8 +79,9 @@ impl Planner<'_, '_> {
         let part = self.attached(part, change.assignments.iter().map(|assignment| &assignment.value))?;
         self.pending = before;
         let target = self.row_target(change.target, change.table)?;
-        let plan = if update {
-            Plan::Update(Box::new(Update {
+        let estimate = changed(&part, &change.returning);
+        let operator = if update {
+            Operator::Update(Box::new(Update {
                 input: part.plan,
                 target,
                 second_look,
@@ -87,10 +91,10 @@ impl Planner<'_, '_> {
                 returned: Vec::new(),
             }))
         } else {
-            Plan::Delete(Box::new(Delete { input: part.plan, target, second_look }))
+            Operator::Delete(Box::new(Delete { input: part.plan, target, second_look }))
         };
         let tag = if update { QueryTag::Update } else { QueryTag::Delete };
-        self.returned(plan, tables, change.returning, tag)
+        self.returned(Plan::new(operator, estimate), tables, change.returning, tag)
     }
 
     fn returned(
@@ -102,8 +106,7 @@ impl Planner<'_, '_> {
     ) -> Result<Planned, SqlError> {
         let written = written(&plan);
         let before = self.with_sublinks(returning.sublinks, &written)?;
-        let part = Part { plan, rows: 1.0, cost: 0.0, sorted: 0, ordered: false };
-        let part = self.attach_bare(part, &returning.targets);
+        let part = self.attach_bare(Part::unordered(plan), &returning.targets);
         let part = self.projected(part, returning.targets)?;
         self.pending = before;
         Ok(Planned { root: with_tables(tables, part.plan), tag, columns: returning.output })
@@ -124,4 +127,10 @@ impl Planner<'_, '_> {
             .collect();
         Ok(RowTarget { table, identity, columns })
     }
+}
+
+/// The estimate of a change of a part's rows. It gives rows only to RETURNING.
+fn changed(input: &Part, returning: &Returning) -> Estimate {
+    let rows = if returning.output.is_empty() { 0.0 } else { input.rows() };
+    Estimate { rows, ..input.plan.estimate }
 }

@@ -2,40 +2,31 @@
 
 use super::part::Part;
 use super::single::at_most_one;
-use crate::plan::{JoinKind, Plan};
+use crate::plan::{Estimate, JoinKind, Operator, Plan};
 use expressions::expr::Expr;
 
 /// A nested loop. A later step fills in the registers to set to NULL.
 pub(super) fn nested_loop(kind: JoinKind, left: Plan, right: Plan, condition: Option<Expr>) -> Plan {
     if kind == JoinKind::Inner && condition.is_none() {
-        match (left, right) {
-            (Plan::OneRow, right) => return right,
-            (left, Plan::OneRow) => return left,
-            (left, right) => {
-                return Plan::NestedLoop {
-                    kind,
-                    left: Box::new(left),
-                    right: Box::new(right),
-                    condition: None,
-                    right_registers: Vec::new(),
-                };
-            }
+        if matches!(left.operator, Operator::OneRow) {
+            return right;
+        }
+        if matches!(right.operator, Operator::OneRow) {
+            return left;
         }
     }
-    Plan::NestedLoop {
-        kind,
-        left: Box::new(left),
-        right: Box::new(right),
-        condition,
-        right_registers: Vec::new(),
-    }
+    let (outer, inner) = (left.estimate, right.estimate);
+    let estimate = Estimate {
+        start: outer.start + inner.start,
+        cost: outer.cost + outer.rows * inner.cost,
+        rows: (outer.rows * inner.rows).max(1.0),
+    };
+    let (left, right) = (Box::new(left), Box::new(right));
+    Plan::new(Operator::NestedLoop { kind, left, right, condition, right_registers: Vec::new() }, estimate)
 }
 
 /// A nested loop of two parts.
 pub(super) fn looped_parts(kind: JoinKind, left: Part, right: Part) -> Part {
-    let rows = (left.rows * right.rows).max(1.0);
-    let cost = left.cost + left.rows * right.cost;
     let ordered = left.ordered || (at_most_one(&left.plan) && right.ordered);
-    let plan = nested_loop(kind, left.plan, right.plan, None);
-    Part { plan, rows, cost, sorted: 0, ordered }
+    Part { plan: nested_loop(kind, left.plan, right.plan, None), sorted: 0, ordered }
 }

@@ -6,15 +6,13 @@ use super::cost;
 use expressions::expr::Expr;
 
 use crate::bound::{FromItem, Query, SourceId};
-use crate::plan::{JoinKind, Plan, SortKey};
+use crate::plan::{Estimate, JoinKind, Operator, Plan, SortKey};
 use crate::registers::Registers;
 use crate::request::Methods;
 
-/// A plan with its estimates.
+/// A plan and the order of its rows.
 pub(super) struct Part {
     pub(super) plan: Plan,
-    pub(super) rows: f64,
-    pub(super) cost: f64,
     /// The number of leading keys of the wanted order by which its rows come.
     pub(super) sorted: usize,
     /// Whether its rows come in the wanted order.
@@ -22,9 +20,34 @@ pub(super) struct Part {
 }
 
 impl Part {
+    /// A part of one node, or of a node with the plans below it. Its rows come in no order.
+    pub(super) fn new(operator: Operator, estimate: Estimate) -> Part {
+        Part::unordered(Plan::new(operator, estimate))
+    }
+
+    /// A plan whose rows come in no order.
+    pub(super) fn unordered(plan: Plan) -> Part {
+        Part { plan, sorted: 0, ordered: false }
+    }
+
     /// One row without columns.
     pub(super) fn one() -> Part {
-        Part { plan: Plan::OneRow, rows: 1.0, cost: 0.0, sorted: 0, ordered: false }
+        Part::unordered(Plan::one_row())
+    }
+
+    /// The estimated rows.
+    pub(super) fn rows(&self) -> f64 {
+        self.plan.estimate.rows
+    }
+
+    /// The estimated work.
+    pub(super) fn cost(&self) -> f64 {
+        self.plan.estimate.cost
+    }
+
+    /// The part below one more node. Its rows keep their order.
+    pub(super) fn below(self, node: impl FnOnce(Box<Plan>) -> Operator, estimate: Estimate) -> Part {
+        Part { plan: Plan::new(node(Box::new(self.plan)), estimate), ..self }
     }
 }
 

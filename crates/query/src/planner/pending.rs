@@ -14,7 +14,7 @@ use super::guard;
 use super::matches::Hashed;
 use super::part::{Leaf, Part, Side};
 use crate::bound::Sublink;
-use crate::plan::{Guard, Plan, Reg, SubqueryKind};
+use crate::plan::{Guard, Operator, Plan, Reg, SubqueryKind};
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
 use expressions::functions;
@@ -26,8 +26,7 @@ const MOST_NESTED: usize = 4;
 /// A planned subquery of an expression that no node computes yet.
 pub(super) struct Pending {
     plan: Plan,
-    /// Estimates of one run.
-    rows: f64,
+    /// The estimated work of one run, or of all runs by a hash.
     cost: f64,
     pub(super) kind: SubqueryKind,
     /// For EXISTS, the plan by a hash.
@@ -55,7 +54,7 @@ impl Pending {
     /// Takes the plan by a hash if that is cheaper for so many rows.
     fn choose(&mut self, rows: f64) {
         let Some(Hashed { part, pairs }) = self.hashed.take() else { return };
-        let by_hash = part.cost + part.rows * cost::HASH_BUILD + rows * cost::HASH_PROBE;
+        let by_hash = part.cost() + part.rows() * cost::HASH_BUILD + rows * cost::HASH_PROBE;
         if self.is_correlated() && by_hash < rows.max(cost::GUESSED) * self.cost {
             self.plan = part.plan;
             self.kind = SubqueryKind::Matches { pairs };
@@ -79,15 +78,14 @@ impl Planner<'_, '_> {
                 SubqueryKind::Exists if self.nesting <= MOST_NESTED => self.hashed_exists(&link.query)?,
                 _ => None,
             };
-            let Part { plan, rows, cost, .. } = self.query(link.query, around)?;
+            let plan = self.query(link.query, around)?.plan;
             let (outer, own) = (free(&plan), written(&plan));
             let mut operands = Registers::default();
             registers::kind_reads(&link.kind, &mut operands);
             operands.retain(|register| !own.contains(register));
             let pending = Pending {
+                cost: plan.estimate.cost,
                 plan,
-                rows,
-                cost,
                 kind: link.kind,
                 hashed,
                 outer,
@@ -160,10 +158,17 @@ impl Planner<'_, '_> {
         for needed in needs {
             part = self.attach(part, needed);
         }
-        pending.choose(part.rows);
+        pending.choose(part.rows());
         let correlated = pending.is_correlated();
-        part.plan = Plan::Subquery {
-            input: Box::new(part.plan),
+        let mut estimate = part.plan.estimate;
+        if correlated {
+            estimate.cost += estimate.rows * pending.cost;
+        } else {
+            estimate.start += pending.cost;
+            estimate.cost += pending.cost;
+        }
+        let node = |input| Operator::Subquery {
+            input,
             subquery: Box::new(pending.plan),
             kind: pending.kind,
             output: register,
@@ -171,8 +176,7 @@ impl Planner<'_, '_> {
             keep: Vec::new(),
             guard: pending.guard.map(Box::new),
         };
-        part.cost += if correlated { part.rows * pending.cost } else { pending.cost };
-        part
+        part.below(node, estimate)
     }
 
     /// Places the subqueries that are an output column or a sort key by themselves. No target
@@ -232,10 +236,10 @@ impl Planner<'_, '_> {
                 }
                 keys.push(right);
             }
-            let plan = Plan::Distinct { input: Box::new(pending.plan), keys, keep: Vec::new() };
-            let cost = pending.cost + pending.rows * cost::HASH_BUILD;
-            let leaf =
-                Leaf::Planned(Box::new(Part { plan, rows: pending.rows, cost, sorted: 0, ordered: false }));
+            let mut estimate = pending.plan.estimate;
+            estimate.cost = pending.cost + estimate.rows * cost::HASH_BUILD;
+            let node = |input| Operator::Distinct { input, keys, keep: Vec::new() };
+            let leaf = Leaf::Planned(Box::new(Part::unordered(pending.plan).below(node, estimate)));
             let writes = self.leaf_writes(&leaf);
             sides.push(Side { leaf, writes, needs: Registers::default(), join: None });
         }

@@ -20,7 +20,10 @@ use super::written::written;
 use super::{Planned, Planner};
 use crate::bound::reads::{item_reads, query_reads};
 use crate::bound::{Bound, Distinct, FromItem, Query, QueryBody, Select, Source, SourceId, Sublink};
-use crate::plan::{AggregateCall, LockTarget, Plan, QueryTag, Reg, SecondLook, SetCall, SortKey};
+use crate::plan::{
+    AggregateCall, Estimate, JoinKind, LockTarget, Operator, Plan, QueryTag, Reg, SecondLook, SetCall,
+    SortKey,
+};
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
 use expressions::functions;
@@ -80,13 +83,14 @@ impl Planner<'_, '_> {
             QueryBody::Select(select) => self.select(*select, top, outside)?,
             QueryBody::Values { rows, output, sublinks } => {
                 let count = rows.len() as f64;
+                let estimate = Estimate { start: 0.0, cost: count, rows: count };
                 let before = self.with_sublinks(sublinks, outside)?;
                 let left = Part::one();
                 let left = self.attached(left, rows.iter().flatten())?;
                 self.pending = before;
-                let plan =
-                    nested_loop(crate::plan::JoinKind::Inner, left.plan, Plan::Values { rows, output }, None);
-                self.topped(Part { plan, rows: count, cost: count, sorted: 0, ordered: false }, top, None)?
+                let values = Plan::new(Operator::Values { rows, output }, estimate);
+                let plan = nested_loop(JoinKind::Inner, left.plan, values, None);
+                self.topped(Part::unordered(plan), top, None)?
             }
             QueryBody::Set { sides, steps, output } => {
                 let part = self.set_operation(sides, &steps, output, outside)?;
@@ -95,7 +99,7 @@ impl Planner<'_, '_> {
         };
         // The subqueries of LIMIT and OFFSET run first, as the one row of an outer loop.
         let plan = match counts {
-            Some(counts) => nested_loop(crate::plan::JoinKind::Inner, counts, part.plan, None),
+            Some(counts) => nested_loop(JoinKind::Inner, counts, part.plan, None),
             None => part.plan,
         };
         Ok(Part { plan: common::with_tables(tables, plan), ..part })
@@ -115,17 +119,19 @@ impl Planner<'_, '_> {
         let mut part = self.attached(part, inputs.chain(arguments))?;
         let rows = match order.groups {
             _ if groups.is_empty() => 1.0,
-            Some(groups) => groups.clamp(1.0, part.rows.max(1.0)),
-            None => (part.rows * GROUPS).max(1.0),
+            Some(groups) => groups.clamp(1.0, part.rows().max(1.0)),
+            None => (part.rows() * GROUPS).max(1.0),
         };
         let sorted = part.ordered && matches!(order.user, User::Groups { .. });
         if sorted {
             keep_order(&mut part.plan);
         }
-        let cost = part.cost + part.rows * if sorted { cost::ROW } else { cost::HASH_PROBE };
+        let cost = part.cost() + part.rows() * if sorted { cost::ROW } else { cost::HASH_PROBE };
+        let start = if sorted && !groups.is_empty() { part.plan.estimate.start } else { cost };
         let ordered = sorted && order.user == User::Groups { sorts: true };
-        let plan = Plan::Aggregate { input: Box::new(part.plan), groups, calls, keep: Vec::new(), sorted };
-        Ok(Part { plan, rows, cost, sorted: 0, ordered })
+        let node = |input| Operator::Aggregate { input, groups, calls, keep: Vec::new(), sorted };
+        let part = part.below(node, Estimate { start, cost, rows });
+        Ok(Part { sorted: 0, ordered, ..part })
     }
 
     fn select(&mut self, mut select: Select, top: Top, outside: &Registers) -> Result<Part, SqlError> {
@@ -265,9 +271,9 @@ impl Planner<'_, '_> {
                 if part.ordered {
                     keep_order(&mut part.plan);
                 }
-                part.rows = (part.rows * GROUPS).max(1.0);
-                part.plan = Plan::Distinct { input: Box::new(part.plan), keys, keep: Vec::new() };
-                part
+                let rows = (part.rows() * GROUPS).max(1.0);
+                let estimate = Estimate { rows, ..part.plan.estimate };
+                part.below(|input| Operator::Distinct { input, keys, keep: Vec::new() }, estimate)
             }
             Distinct::On(keys) => {
                 // The first row of each set, in the order of ORDER BY.
@@ -275,11 +281,11 @@ impl Planner<'_, '_> {
                     keep_order(&mut part.plan);
                 } else {
                     let order = top.order.iter().map(copy_key).collect();
-                    part.plan = sorted(part.plan, (order, part.sorted), None);
+                    part = sorted(part, order, (None, Share::All));
                 }
-                part.plan = Plan::Distinct { input: Box::new(part.plan), keys, keep: Vec::new() };
+                let estimate = part.plan.estimate;
                 part.ordered = true;
-                part
+                part.below(|input| Operator::Distinct { input, keys, keep: Vec::new() }, estimate)
             }
         }
     }
@@ -330,18 +336,19 @@ impl Planner<'_, '_> {
                 }
                 _ => None,
             };
-            part.cost += cost::sort(part.rows, self.share(&top).kept(part.rows));
-            part.plan = sorted(part.plan, (top.order, part.sorted), bound);
+            let share = self.share(&top);
+            part = sorted(part, top.order, (bound, share));
         } else if !top.order.is_empty() {
             keep_order(&mut part.plan);
         }
         if let Some(RowLocks { targets, second_look }) = locks {
-            part.plan = Plan::LockRows { input: Box::new(part.plan), targets, second_look };
+            let estimate = part.plan.estimate;
+            part = part.below(|input| Operator::LockRows { input, targets, second_look }, estimate);
         }
         if top.limit.is_some() || top.offset.is_some() {
-            part.rows = part.rows.min(SOME_ROWS);
-            part.plan =
-                Plan::Limit { input: Box::new(part.plan), limit: top.limit, offset: top.offset, ties };
+            let estimate = Estimate { rows: part.rows().min(SOME_ROWS), ..part.plan.estimate };
+            let (limit, offset) = (top.limit, top.offset);
+            part = part.below(|input| Operator::Limit { input, limit, offset, ties }, estimate);
         }
         Ok(part)
     }
@@ -365,16 +372,17 @@ impl Planner<'_, '_> {
             return Ok(part);
         }
         let kept: f64 = conditions.iter().map(cost::selectivity).product();
-        part.rows = (part.rows * kept).max(1.0);
-        part.plan = match part.plan {
-            Plan::Filter { input, condition } => {
-                let mut all = Vec::new();
+        let estimate = Estimate { rows: (part.rows() * kept).max(1.0), ..part.plan.estimate };
+        let mut all = Vec::new();
+        let input = match part.plan.operator {
+            Operator::Filter { input, condition } => {
                 crate::bind::flatten_condition(condition, &mut all)?;
-                all.extend(conditions);
-                Plan::Filter { input, condition: Expr::and(all) }
+                input
             }
-            plan => plan.filter(Some(Expr::and(conditions))),
+            operator => Box::new(Plan::new(operator, part.plan.estimate)),
         };
+        all.extend(conditions);
+        part.plan = Plan::new(Operator::Filter { input, condition: Expr::and(all) }, estimate);
         Ok(part)
     }
 
@@ -442,17 +450,17 @@ impl Planner<'_, '_> {
 
 /// Marks the joins that pass on their left rows in order, because a node above relies on it.
 pub(super) fn keep_order(plan: &mut Plan) {
-    match plan {
-        Plan::HashJoin { left, ordered, .. } => {
+    match &mut plan.operator {
+        Operator::HashJoin { left, ordered, .. } => {
             *ordered = true;
             keep_order(left);
         }
         // The right side gives the order for the one row of the left side.
-        Plan::NestedLoop { left, right, .. } if at_most_one(left) => keep_order(right),
-        Plan::NestedLoop { left: input, .. }
-        | Plan::Filter { input, .. }
-        | Plan::Project { input, .. }
-        | Plan::Subquery { input, .. } => keep_order(input),
+        Operator::NestedLoop { left, right, .. } if at_most_one(left) => keep_order(right),
+        Operator::NestedLoop { left: input, .. }
+        | Operator::Filter { input, .. }
+        | Operator::Project { input, .. }
+        | Operator::Subquery { input, .. } => keep_order(input),
         _ => {}
     }
 }
@@ -463,10 +471,17 @@ pub(super) struct RowLocks {
     second_look: Option<Box<SecondLook>>,
 }
 
-/// Sorts rows that come by so many leading keys already.
-fn sorted(input: Plan, (keys, presorted): (Vec<SortKey>, usize), limit: Option<Expr>) -> Plan {
+/// A part sorted by these keys. It reads a share of the sorted rows, the first ones up to a limit.
+fn sorted(part: Part, keys: Vec<SortKey>, (limit, share): (Option<Expr>, Share)) -> Part {
     if keys.is_empty() {
-        return input;
+        return part;
     }
-    Plan::Sort { input: Box::new(input), keys, presorted, keep: Vec::new(), limit }
+    let mut estimate = part.plan.estimate;
+    estimate.cost += cost::sort(estimate.rows, share.kept(estimate.rows));
+    let presorted = part.sorted;
+    if presorted == 0 {
+        estimate.start = estimate.cost;
+    }
+    let node = |input| Operator::Sort { input, keys, presorted, keep: Vec::new(), limit };
+    part.below(node, estimate)
 }

@@ -22,7 +22,7 @@ use super::part::Part;
 use super::stale::Stale;
 use crate::bound::reads;
 use crate::bound::{FromItem, Query, QueryBody, Select, Source, SourceId, Sublink};
-use crate::plan::{Assignment, JoinKind, Match, Plan, Reg, SecondLook, SubqueryKind};
+use crate::plan::{Assignment, JoinKind, Match, Operator, Plan, Reg, SecondLook, SubqueryKind};
 use crate::registers::Registers;
 use expressions::expr::Expr;
 use expressions::functions;
@@ -114,7 +114,7 @@ impl Planner<'_, '_> {
         let planned = self.second_look_with_links(parts, &mut stale);
         self.pending = before;
         let plan = planned?;
-        let plan = (!matches!(plan, Plan::OneRow)).then_some(plan);
+        let plan = (!matches!(plan.operator, Operator::OneRow)).then_some(plan);
         let second_look = SecondLook { fresh, matches: joined.matches, plan };
         Ok((second_look.plan.is_some() || !second_look.matches.is_empty()).then(|| Box::new(second_look)))
     }
@@ -180,7 +180,7 @@ impl Planner<'_, '_> {
         }
         let before = self.with_sublinks(std::mem::take(&mut inner.links), &inner.around.clone())?;
         let planned = (|| {
-            let mut plan = Plan::OneRow;
+            let mut plan = Plan::one_row();
             if let Some(from) = from {
                 // The plan of all rows tests the conditions.
                 plan = self.rejoined(plan, from, &mut Vec::new(), &inner)?;
@@ -189,18 +189,18 @@ impl Planner<'_, '_> {
                 plan = self.selected(plan, select, &inner)?;
             }
             let comparison = candidate.comparison.filter(|comparison| inner.touches(comparison));
-            self.filtered(one(plan), comparison.into_iter().cloned().collect())
+            self.filtered(Part::unordered(plan), comparison.into_iter().cloned().collect())
         })();
         self.pending = before;
         let plan = planned?.plan;
-        Ok((!matches!(plan, Plan::OneRow)).then_some(plan))
+        Ok((!matches!(plan.operator, Operator::OneRow)).then_some(plan))
     }
 
     fn second_look_with_links(&mut self, parts: &Parts<'_>, stale: &mut Stale<'_>) -> Result<Plan, SqlError> {
         let mut conditions = Vec::new();
-        let plan = self.rejoined(Plan::OneRow, parts.from, &mut conditions, stale)?;
+        let plan = self.rejoined(Plan::one_row(), parts.from, &mut conditions, stale)?;
         conditions.extend(self.touched(parts.conditions, stale));
-        let part = self.filtered(one(plan), conditions)?;
+        let part = self.filtered(Part::unordered(plan), conditions)?;
         let part = self.attached(part, parts.assigned.iter().map(|assignment| &assignment.value))?;
         let mut computed: Vec<(Expr, Reg)> = Vec::new();
         for (expr, register) in parts.computed {
@@ -240,13 +240,14 @@ impl Planner<'_, '_> {
                 }
                 let mut registers: Vec<Reg> = self.item_writes(other).into_iter().collect();
                 registers.sort_unstable();
-                let joined = Plan::Joined { registers, present: None };
+                let joined = Operator::Joined { registers, present: None };
+                let joined = Plan::new(joined, Plan::one_row().estimate);
                 let mut right = self.rejoined(joined, other, &mut on, stale)?;
-                if on.is_empty() && matches!(right, Plan::Joined { .. }) {
+                if on.is_empty() && matches!(right.operator, Operator::Joined { .. }) {
                     return Ok(left);
                 }
                 self.mark_present(&mut right, other);
-                let right = self.filtered(one(right), on)?;
+                let right = self.filtered(Part::unordered(right), on)?;
                 Ok(nested_loop(JoinKind::Left, left, right.plan, None))
             }
             FromItem::Source(_, Source::Query(query)) => match self.merged(query) {
@@ -265,7 +266,7 @@ impl Planner<'_, '_> {
             None => left,
         };
         own.extend(self.touched(&select.conditions, stale));
-        let part = self.filtered(one(left), own)?;
+        let part = self.filtered(Part::unordered(left), own)?;
         let computed = select.targets.iter().filter(|(expr, _)| stale.touches(expr)).cloned();
         Ok(self.projected(part, computed.collect())?.plan)
     }
@@ -293,15 +294,17 @@ impl Planner<'_, '_> {
     /// Adds a mark to the empty side of an outer join whose rows feed a computation, to show
     /// whether there was a row.
     fn mark_present(&mut self, plan: &mut Plan, item: &FromItem) {
-        let computes = matches!(plan, Plan::Project { .. } | Plan::Subquery { .. });
+        let computes = matches!(plan.operator, Operator::Project { .. } | Operator::Subquery { .. });
         let mut node = plan;
         loop {
-            match node {
-                Plan::Project { input, .. } | Plan::Filter { input, .. } | Plan::Subquery { input, .. } => {
+            match &mut node.operator {
+                Operator::Project { input, .. }
+                | Operator::Filter { input, .. }
+                | Operator::Subquery { input, .. } => {
                     node = input;
                 }
-                Plan::NestedLoop { left, .. } => node = left,
-                Plan::Joined { present, .. } if computes => {
+                Operator::NestedLoop { left, .. } => node = left,
+                Operator::Joined { present, .. } if computes => {
                     *present = self.first_table(item).map(|source| self.binder.identify(source).key);
                     return;
                 }
@@ -355,8 +358,4 @@ fn candidates<'q>(parts: &Parts<'q>, stale: &Stale<'_>) -> Vec<Candidate<'q>> {
         }
     };
     conditions.into_iter().filter_map(candidate).collect()
-}
-
-fn one(plan: Plan) -> Part {
-    Part { plan, rows: 1.0, cost: 0.0, sorted: 0, ordered: false }
 }

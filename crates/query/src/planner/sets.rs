@@ -10,7 +10,7 @@ use super::nested_loop::nested_loop;
 use super::part::Part;
 use super::top::{Top, copy_key};
 use crate::bound::Distinct;
-use crate::plan::{JoinKind, Plan, Reg, SetCall, SortKey};
+use crate::plan::{Estimate, JoinKind, Operator, Plan, Reg, SetCall, SortKey};
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
 use expressions::function::SetFunction;
@@ -51,10 +51,10 @@ impl Planner<'_, '_> {
             return Ok(part);
         }
         part = self.attached(part, sets.calls.iter().flat_map(|call| &call.arguments))?;
-        if sets.calls.iter().any(|call| call.function != SetFunction::Once) {
-            part.rows *= SOME_ROWS;
-        }
-        let right = Plan::Function { calls: sets.calls, ordinality: sets.ordinality };
+        let several = sets.calls.iter().any(|call| call.function != SetFunction::Once);
+        let rows = if several { SOME_ROWS } else { 1.0 };
+        let right = Operator::Function { calls: sets.calls, ordinality: sets.ordinality };
+        let right = Plan::new(right, Estimate { start: 0.0, cost: 0.0, rows });
         part.plan = nested_loop(JoinKind::Inner, part.plan, right, None);
         Ok(part)
     }

@@ -7,7 +7,7 @@ use super::part::{Part, Share};
 use super::query::keep_order;
 use super::top::copy_key;
 use crate::bound::{Select, Window};
-use crate::plan::{Plan, RunCondition};
+use crate::plan::{Operator, RunCondition};
 use values::error::SqlError;
 
 impl Planner<'_, '_> {
@@ -40,31 +40,32 @@ impl Planner<'_, '_> {
         let share = if is_single { self.share_of_window(&window) } else { Share::All };
         let most = window.most();
         // FROM's rows are in order only for a window with a run condition.
-        let in_order = part.ordered;
+        let (in_order, mut estimate) = (part.ordered, part.plan.estimate);
         if in_order {
             keep_order(&mut part.plan);
             part.ordered = false;
         } else if !(is_single && window.order.is_empty()) {
-            let kept = if most.is_some() { share.kept(part.rows) } else { part.rows };
-            part.cost += cost::sort(part.rows, kept);
+            let kept = if most.is_some() { share.kept(estimate.rows) } else { estimate.rows };
+            estimate.cost += cost::sort(estimate.rows, kept);
+            estimate.start = estimate.cost;
         }
-        part.rows = match share {
-            Share::Rows(_) => share.kept(part.rows),
-            _ => part.rows * window.run.iter().map(cost::selectivity).product::<f64>(),
+        estimate.rows = match share {
+            Share::Rows(_) => share.kept(estimate.rows),
+            _ => estimate.rows * window.run.iter().map(cost::selectivity).product::<f64>(),
         }
         .max(1.0);
         let run = match window.run.is_empty() {
             true => None,
             false => Some(Box::new(RunCondition { conditions: window.run, most, in_order })),
         };
-        part.plan = Plan::Window {
-            input: Box::new(part.plan),
+        let node = |input| Operator::Window {
+            input,
             partition: window.partition,
             order: window.order,
             calls: window.calls,
             keep: Vec::new(),
             run,
         };
-        Ok(part)
+        Ok(part.below(node, estimate))
     }
 }

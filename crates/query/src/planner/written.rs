@@ -9,7 +9,7 @@
 //! 3. A node that keeps rows counts as writing all registers below it. [`super::keep`] then makes
 //!    it keep those that are read.
 
-use crate::plan::{Plan, Reg, SubqueryKind};
+use crate::plan::{Operator, Plan, Reg, SubqueryKind};
 use crate::registers::Registers;
 
 /// The registers that a plan writes for the nodes above it. A node that keeps rows counts as
@@ -23,86 +23,86 @@ pub(super) fn written(plan: &Plan) -> Registers {
 
 fn add(plan: &Plan, registers: &mut Registers) {
     add_own(plan, registers);
-    match plan {
-        Plan::Filter { input, .. }
-        | Plan::Limit { input, .. }
-        | Plan::Distinct { input, .. }
-        | Plan::Sort { input, .. }
-        | Plan::LockRows { input, .. }
-        | Plan::Project { input, .. }
-        | Plan::Window { input, .. } => add(input, registers),
-        Plan::NestedLoop { left, right, .. } | Plan::HashJoin { left, right, .. } => {
+    match &plan.operator {
+        Operator::Filter { input, .. }
+        | Operator::Limit { input, .. }
+        | Operator::Distinct { input, .. }
+        | Operator::Sort { input, .. }
+        | Operator::LockRows { input, .. }
+        | Operator::Project { input, .. }
+        | Operator::Window { input, .. } => add(input, registers),
+        Operator::NestedLoop { left, right, .. } | Operator::HashJoin { left, right, .. } => {
             add(left, registers);
             add(right, registers);
         }
-        Plan::Subquery { input, subquery, kind, .. } => {
+        Operator::Subquery { input, subquery, kind, .. } => {
             add(input, registers);
             if let SubqueryKind::Quantified { .. } = kind {
                 add(subquery, registers);
             }
         }
-        Plan::With { body, .. } => add(body, registers),
-        Plan::Insert(insert) => add(&insert.input, registers),
-        Plan::Update(update) => add(&update.input, registers),
-        Plan::Delete(delete) => add(&delete.input, registers),
-        Plan::OneRow
-        | Plan::Nothing
-        | Plan::Values { .. }
-        | Plan::Scan(_)
-        | Plan::Virtual { .. }
-        | Plan::Function { .. }
-        | Plan::Aggregate { .. }
-        | Plan::SetOperation { .. }
-        | Plan::Joined { .. }
-        | Plan::CommonScan { .. } => {}
+        Operator::With { body, .. } => add(body, registers),
+        Operator::Insert(insert) => add(&insert.input, registers),
+        Operator::Update(update) => add(&update.input, registers),
+        Operator::Delete(delete) => add(&delete.input, registers),
+        Operator::OneRow
+        | Operator::Nothing
+        | Operator::Values { .. }
+        | Operator::Scan(_)
+        | Operator::Virtual { .. }
+        | Operator::Function { .. }
+        | Operator::Aggregate { .. }
+        | Operator::SetOperation { .. }
+        | Operator::Joined { .. }
+        | Operator::CommonScan { .. } => {}
     }
 }
 
 /// Adds the registers that a node itself writes, without those of the nodes below it.
 pub(super) fn add_own(plan: &Plan, registers: &mut Registers) {
-    match plan {
-        Plan::OneRow
-        | Plan::Nothing
-        | Plan::Filter { .. }
-        | Plan::Limit { .. }
-        | Plan::Distinct { .. }
-        | Plan::Sort { .. }
-        | Plan::LockRows { .. }
-        | Plan::NestedLoop { .. }
-        | Plan::HashJoin { .. }
-        | Plan::With { .. }
-        | Plan::Delete(_) => {}
-        Plan::Values { output, .. } => registers.extend(output),
-        Plan::Scan(scan) => {
+    match &plan.operator {
+        Operator::OneRow
+        | Operator::Nothing
+        | Operator::Filter { .. }
+        | Operator::Limit { .. }
+        | Operator::Distinct { .. }
+        | Operator::Sort { .. }
+        | Operator::LockRows { .. }
+        | Operator::NestedLoop { .. }
+        | Operator::HashJoin { .. }
+        | Operator::With { .. }
+        | Operator::Delete(_) => {}
+        Operator::Values { output, .. } => registers.extend(output),
+        Operator::Scan(scan) => {
             registers.extend(scan.columns.iter().map(|column| column.register));
             if let Some(identity) = scan.identity {
                 registers.extend([identity.key, identity.stamp, identity.row]);
             }
         }
-        Plan::Virtual { columns, .. } => registers.extend(columns.iter().map(|column| column.register)),
-        Plan::Function { calls, ordinality } => {
+        Operator::Virtual { columns, .. } => registers.extend(columns.iter().map(|column| column.register)),
+        Operator::Function { calls, ordinality } => {
             registers.extend(calls.iter().flat_map(|call| &call.output));
             registers.extend(ordinality);
         }
-        Plan::Project { expressions, .. } => {
+        Operator::Project { expressions, .. } => {
             registers.extend(expressions.iter().map(|(_, register)| register));
         }
-        Plan::Subquery { output, guard, .. } => {
+        Operator::Subquery { output, guard, .. } => {
             registers.extend(guard.iter().flat_map(|guard| &guard.flags).map(|(_, flag)| flag));
             registers.insert(*output);
         }
-        Plan::Aggregate { groups, calls, .. } => {
+        Operator::Aggregate { groups, calls, .. } => {
             registers.extend(groups.iter().map(|(_, register)| register));
             registers.extend(calls.iter().map(|call| call.output));
         }
-        Plan::Window { calls, .. } => registers.extend(calls.iter().map(|call| call.output)),
-        Plan::SetOperation { output, .. } => registers.extend(output),
-        Plan::Joined { registers: joined, .. } => registers.extend(joined),
-        Plan::CommonScan { output, .. } => registers.extend(output.iter().flatten()),
-        Plan::Insert(insert) => {
+        Operator::Window { calls, .. } => registers.extend(calls.iter().map(|call| call.output)),
+        Operator::SetOperation { output, .. } => registers.extend(output),
+        Operator::Joined { registers: joined, .. } => registers.extend(joined),
+        Operator::CommonScan { output, .. } => registers.extend(output.iter().flatten()),
+        Operator::Insert(insert) => {
             registers.extend(row_registers(insert.new_row, insert.table.columns.len()));
         }
-        Plan::Update(update) => {
+        Operator::Update(update) => {
             registers.extend(row_registers(update.new_row, update.target.table.columns.len()));
         }
     }

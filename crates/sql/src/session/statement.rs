@@ -22,7 +22,7 @@ use super::{Executed, Session};
 use execution::client::Client;
 use execution::{Executor, Flow, from_txn, scratch};
 use query::normalize::Normalized;
-use query::plan::{Body, ColumnDesc, Plan, QueryTag, Statement};
+use query::plan::{Body, ColumnDesc, Operator, Plan, QueryTag, Statement};
 use query::request::Request;
 use txn::TableLock;
 use values::error::{SqlError, SqlState};
@@ -488,15 +488,15 @@ fn written_name(statement: &Statement) -> &'static str {
 
 /// The name of a SELECT that locks rows, by its lock.
 fn locking_name(plan: &Plan) -> &'static str {
-    match plan {
-        Plan::LockRows { targets, .. } => match targets.first().map(|target| target.lock) {
+    match &plan.operator {
+        Operator::LockRows { targets, .. } => match targets.first().map(|target| target.lock) {
             Some(txn::RowLock::KeyShare) => "SELECT FOR KEY SHARE",
             Some(txn::RowLock::Share) => "SELECT FOR SHARE",
             Some(txn::RowLock::NoKeyUpdate) => "SELECT FOR NO KEY UPDATE",
             Some(txn::RowLock::Update) | None => "SELECT FOR UPDATE",
         },
-        Plan::Limit { input, .. } | Plan::Project { input, .. } => locking_name(input),
-        Plan::With { body, .. } => locking_name(body),
+        Operator::Limit { input, .. } | Operator::Project { input, .. } => locking_name(input),
+        Operator::With { body, .. } => locking_name(body),
         _ => "SELECT FOR UPDATE",
     }
 }

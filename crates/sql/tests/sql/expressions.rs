@@ -8,7 +8,7 @@ use bumpalo::Bump;
 use catalog::{Catalog, DatabaseEntry};
 use expressions::context::EvalContext;
 use query::compile::compile_here;
-use query::plan::{Body, Plan, Statement};
+use query::plan::{Body, Operator, Plan, Statement};
 use query::request::{Context, Request};
 use sql::{SqlError, Type};
 use values::environment::Environment;
@@ -39,9 +39,9 @@ fn run<'a>(
     arena: &'a Bump,
     session: &TestSession,
 ) -> Result<(), SqlError> {
-    match plan {
-        Plan::OneRow => Ok(()),
-        Plan::Project { input, expressions } => {
+    match &plan.operator {
+        Operator::OneRow => Ok(()),
+        Operator::Project { input, expressions } => {
             run(input, registers, arena, session)?;
             for (expr, register) in expressions {
                 let value = expr.eval(&mut EvalContext::new(registers, &[], arena, session))?;
@@ -49,7 +49,7 @@ fn run<'a>(
             }
             Ok(())
         }
-        Plan::Aggregate { input, calls, .. } => {
+        Operator::Aggregate { input, calls, .. } => {
             run(input, registers, arena, session)?;
             for call in calls {
                 let mut state = call.function.start();
