@@ -38,6 +38,7 @@ mod join;
 pub mod keys;
 mod keyset;
 mod load;
+pub mod measures;
 pub mod memory;
 mod merge;
 mod modify;
@@ -70,6 +71,7 @@ use catalog::{Catalog, TreeAddress};
 use expressions::context::EvalContext;
 use expressions::expr::Expr;
 use expressions::lists::Lists;
+use measures::Measures;
 use query::plan::{Operator, Plan, Reg};
 use row_numbers::RowNumbers;
 pub use session::RunningSession;
@@ -137,6 +139,8 @@ pub struct Executor<'s> {
     /// Trees that the transaction made since its last savepoint. A rollback drops them whole, so
     /// changes in them need no undo.
     pub fresh: &'s [TreeAddress],
+    /// Where the figures of each node go, for EXPLAIN ANALYZE.
+    pub measures: Option<&'s Measures>,
     /// Rows inserted, changed or deleted by the statement.
     pub affected: u64,
     /// Referential checks and actions to be done at the statement's end.
@@ -171,6 +175,7 @@ impl<'s> Executor<'s> {
             environment: session,
             session,
             fresh: &[],
+            measures: None,
             affected: 0,
             pending: Vec::new(),
             common: Vec::new(),
@@ -187,7 +192,7 @@ impl<'s> Executor<'s> {
     fn beside(&self) -> Executor<'s> {
         let common = self.common.clone();
         let other = Executor::new(self.txn, self.numbers, self.catalog, self.params, self.session);
-        Executor { common, fresh: self.fresh, ..other }
+        Executor { common, fresh: self.fresh, measures: self.measures, ..other }
     }
 
     /// Runs a query to its end, with the checks due then. Each row's output registers go to `row`.
@@ -198,7 +203,7 @@ impl<'s> Executor<'s> {
         output: &[Reg],
         row: &mut dyn FnMut(&[Datum<'_>]) -> Result<Flow, SqlError>,
     ) -> Result<(), SqlError> {
-        self.mark = stack::mark();
+        self.mark = stack::mark(self);
         let arena = self.take_arena();
         let result = (|| {
             if !self.fresh.is_empty() {
@@ -322,6 +327,18 @@ pub fn run<'s, 'x>(
     if stack::here() < cx.mark {
         return stack::lower(cx, plan, file, arena, sink);
     }
+    operate(cx, plan, file, arena, sink)
+}
+
+/// Runs the operator of a plan.
+#[inline(always)]
+fn operate<'s, 'x>(
+    cx: &mut Executor<'s>,
+    plan: &'s Plan,
+    file: &mut File<'x>,
+    arena: &'x Arena<'s>,
+    sink: &mut Sink<'s, '_>,
+) -> Result<Flow, SqlError> {
     match &plan.operator {
         Operator::Scan(scan) => access::rows(cx, scan, file, arena, sink),
         Operator::Project { input, expressions } => run(cx, input, file, arena, &mut |cx, file, arena| {

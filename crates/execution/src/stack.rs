@@ -13,7 +13,7 @@
 
 use runtime::fiber;
 
-use super::{Arena, Executor, File, Flow, Sink, run};
+use super::{Arena, Executor, File, Flow, Sink, measures, run};
 use query::plan::Plan;
 use values::error::{SqlError, SqlState};
 
@@ -31,10 +31,11 @@ pub(super) fn here() -> usize {
     std::ptr::from_ref(&here).addr()
 }
 
-/// The mark of an executor that runs here.
+/// The mark of an executor that runs here. Every operator of a measured statement is below its
+/// mark, so that [`lower`] runs it.
 #[inline]
-pub(super) fn mark() -> usize {
-    here().saturating_sub(STRIDE)
+pub(super) fn mark(cx: &Executor<'_>) -> usize {
+    if cx.measures.is_some() { usize::MAX } else { here().saturating_sub(STRIDE) }
 }
 
 #[cold]
@@ -53,9 +54,14 @@ pub(super) fn lower<'s, 'x>(
     arena: &'x Arena<'s>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
-    let before = std::mem::replace(&mut cx.mark, mark());
+    let own = mark(cx);
+    let before = std::mem::replace(&mut cx.mark, own);
     let result = go_on(cx, |cx| {
-        run(cx, plan, file, arena, &mut |cx, file, arena| go_on(cx, |cx| sink(cx, file, arena)))
+        let sink: &mut Sink<'s, '_> = &mut |cx, file, arena| go_on(cx, |cx| sink(cx, file, arena));
+        match cx.measures {
+            None => run(cx, plan, file, arena, sink),
+            Some(measures) => measures::run(measures, (cx, plan), file, arena, sink),
+        }
     });
     cx.mark = before;
     result
@@ -75,7 +81,7 @@ fn go_on<'s>(
     cx.stacks += 1;
     let before = cx.mark;
     let result = fiber::on_further_stack(|| {
-        cx.mark = mark();
+        cx.mark = mark(cx);
         body(cx)
     });
     cx.mark = before;

@@ -66,7 +66,8 @@ impl Binder<'_> {
                 self.recursive(select, &common.ctename, id, &names, common.location)?
             } else {
                 let materialized = common.ctematerialized() == CteMaterialize::Always;
-                CommonQuery { id, query: self.query(select, None)?, recursive: None, materialized }
+                let (name, query) = (common.ctename.clone(), self.query(select, None)?);
+                CommonQuery { id, name, query, recursive: None, materialized }
             };
             let columns =
                 self.common_columns(&query.query.output, &names, &common.ctename, common.location)?;
@@ -165,7 +166,8 @@ impl Binder<'_> {
             }
             self.coerce_output(&mut term, index, column.type_, CastContext::Implicit)?;
         }
-        Ok(CommonQuery { id, query: base, recursive: Some((term, select.all)), materialized: true })
+        let (name, recursive) = (name.to_owned(), Some((term, select.all)));
+        Ok(CommonQuery { id, name, query: base, recursive, materialized: true })
     }
 
     /// The FROM item that a plain name stands for, if a visible WITH query has the name.

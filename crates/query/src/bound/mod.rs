@@ -176,6 +176,8 @@ pub struct Sublink {
 pub struct CommonQuery {
     /// Its number, unique in the statement.
     pub id: u32,
+    /// Its name.
+    pub name: String,
     /// Its query; for a recursive one, the non-recursive term.
     pub query: Query,
     /// The recursive term, and whether UNION ALL adds its rows.

@@ -13,7 +13,7 @@ use super::command::{option_text, without_position};
 use crate::bind::modify::relation;
 use crate::bind::{Binder, inner};
 use crate::parse::strings;
-use crate::plan::{Command, Explain, Reindex};
+use crate::plan::{Command, Explain, ExplainOptions, Reindex};
 use values::error::{SqlError, SqlState};
 
 /// PostgreSQL's limit on the workers of VACUUM's PARALLEL.
@@ -61,8 +61,9 @@ impl VacuumOptions {
 
 impl Binder<'_> {
     pub(super) fn explain(&mut self, explain: &ExplainStmt) -> Result<Command, SqlError> {
-        let (mut analyze, mut json, mut costs) = (false, false, true);
-        let (mut generic, mut wal, mut timing, mut serialize) = (false, false, false, false);
+        let (mut analyze, mut json, mut costs, mut settings) = (false, false, true, false);
+        let (mut generic, mut wal, mut memory, mut serialize) = (false, false, false, false);
+        let (mut timing, mut summary) = (None, None);
         for node in &explain.options {
             let NodeEnum::DefElem(option) = inner(node)? else { continue };
             match option.defname.as_str() {
@@ -78,13 +79,16 @@ impl Binder<'_> {
                 },
                 "generic_plan" => generic = self.option_bool(option)?,
                 "wal" => wal = self.option_bool(option)?,
-                "timing" => timing = self.option_bool(option)?,
+                "memory" => memory = self.option_bool(option)?,
+                "settings" => settings = self.option_bool(option)?,
+                "timing" => timing = Some(self.option_bool(option)?),
+                "summary" => summary = Some(self.option_bool(option)?),
                 "serialize" => match (option.arg.is_some(), option_text(option).as_str()) {
                     (true, "off" | "none") => serialize = false,
                     (false, _) | (true, "text" | "binary") => serialize = true,
                     _ => return Err(self.unrecognized(option)),
                 },
-                "verbose" | "buffers" | "summary" | "settings" | "memory" => {
+                "verbose" | "buffers" => {
                     self.option_bool(option)?;
                 }
                 other => {
@@ -93,7 +97,8 @@ impl Binder<'_> {
                 }
             }
         }
-        for (is_set, name) in [(wal, "WAL"), (timing, "TIMING"), (serialize, "SERIALIZE")] {
+        let timed = timing == Some(true);
+        for (is_set, name) in [(wal, "WAL"), (timed, "TIMING"), (serialize, "SERIALIZE")] {
             if is_set && !analyze {
                 let message = format!("EXPLAIN option {name} requires ANALYZE");
                 return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
@@ -103,8 +108,16 @@ impl Binder<'_> {
             let message = "EXPLAIN options ANALYZE and GENERIC_PLAN cannot be used together";
             return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
         }
+        let unbuilt = [(wal, "WAL"), (serialize, "SERIALIZE"), (memory, "MEMORY"), (generic, "GENERIC_PLAN")];
+        if let Some((_, name)) = unbuilt.into_iter().find(|(is_set, _)| *is_set) {
+            return Err(self.unsupported(&format!("EXPLAIN option {name}"), 0));
+        }
+        let (timing, summary) = (timing.unwrap_or(analyze), summary.unwrap_or(analyze));
+        let options = ExplainOptions { analyze, costs, timing, summary, settings, json };
+        let begun = runtime::time::precise();
         let statement = self.compiled(explain.query.as_deref())?;
-        Ok(Command::Explain(Explain { statement, analyze, json, costs }))
+        let planning = runtime::time::precise() - begun;
+        Ok(Command::Explain(Explain { statement, options, planning }))
     }
 
     /// The error for a wrong value of an option of EXPLAIN.

@@ -364,12 +364,27 @@ pub enum CopyKind {
 pub struct Explain {
     /// The explained statement.
     pub statement: Arc<Statement>,
-    /// Whether to run it and show actual numbers.
+    /// Its options.
+    pub options: ExplainOptions,
+    /// The time of its planning, in nanoseconds.
+    pub planning: u64,
+}
+
+/// The options of EXPLAIN.
+#[derive(Debug, Clone, Copy)]
+pub struct ExplainOptions {
+    /// Whether to run the statement and show what each node did.
     pub analyze: bool,
+    /// Whether to show estimates.
+    pub costs: bool,
+    /// Whether to measure the time of each node.
+    pub timing: bool,
+    /// Whether to show the time of planning and of the execution.
+    pub summary: bool,
+    /// Whether to show settings that affect planning.
+    pub settings: bool,
     /// FORMAT JSON, not TEXT.
     pub json: bool,
-    /// Whether to show costs.
-    pub costs: bool,
 }
 
 /// CREATE TABLE.

@@ -28,6 +28,7 @@ mod number;
 mod premise;
 mod scan;
 mod sequence;
+mod unfiltered;
 pub mod walk;
 
 use std::sync::Arc;
@@ -42,6 +43,7 @@ pub(crate) use number::number;
 pub use premise::*;
 pub use scan::*;
 pub use sequence::*;
+pub use unfiltered::unfiltered_scans;
 
 use expressions::expr::Expr;
 use expressions::function::{SetFunction, WindowFunction};
@@ -500,6 +502,8 @@ pub struct SetStage {
 pub struct CommonTable {
     /// Its number, unique within the statement.
     pub id: u32,
+    /// Its name.
+    pub name: String,
     /// The query; for a recursive one, the non-recursive term.
     pub plan: Plan,
     /// Its columns.

@@ -37,7 +37,7 @@ pub struct RowIdentity {
 }
 
 /// A scan of one table.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Scan {
     /// The table.
     pub table: Arc<Table>,
@@ -55,7 +55,7 @@ pub struct Scan {
 }
 
 /// The way to a table's rows.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum AccessPath {
     /// At most one row, by the whole primary key.
     Point {
@@ -96,7 +96,7 @@ pub enum AccessPath {
 }
 
 /// A tree's part of a combined path.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TreePart {
     /// The position in `table.indexes`; `None` for the table's own tree.
     pub index: Option<usize>,
@@ -107,7 +107,7 @@ pub struct TreePart {
 /// A part of an ordered tree: values of the leading columns, then an interval on the next column.
 /// It is contiguous if no leading column has several values. A scan reads the union of its ranges
 /// in the tree's order, and each entry once.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct KeyRange {
     /// Values of the first columns.
     pub equal: Vec<KeyValue>,
@@ -119,7 +119,7 @@ pub struct KeyRange {
 }
 
 /// A leading column's value in a range.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum KeyValue {
     /// This value. A NULL finds nothing.
     One(Expr),
@@ -140,7 +140,7 @@ pub enum KeyValue {
 }
 
 /// A condition on a column that gives an interval one end, or both.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum KeyBound {
     /// A comparison with a value. NULL makes the range empty.
     Value {

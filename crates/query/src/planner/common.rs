@@ -73,7 +73,8 @@ impl Planner<'_, '_> {
             let around = self.common.around_terms(&plan, &registers, recursive.as_ref());
             self.common.around.insert(table.id, around.clone());
             let single = false;
-            planned.push(CommonTable { id: table.id, plan, registers, recursive, single, around });
+            let (id, name) = (table.id, table.name);
+            planned.push(CommonTable { id, name, plan, registers, recursive, single, around });
         }
         Ok(planned)
     }

@@ -37,7 +37,7 @@ pub(super) const ROW: f64 = 0.2;
 pub(super) const GUESSED: f64 = 10.0;
 
 /// Work of a method that is off.
-pub(super) const OFF: f64 = 1e10;
+pub(crate) const OFF: f64 = 1e10;
 
 /// The work of a method, if it is on.
 pub(super) fn of_method(is_on: bool, work: f64) -> f64 {

@@ -10,7 +10,7 @@ use crate::registers::{Registers, kind_reads, of_expr};
 use catalog::Table;
 
 /// The registers that a plan reads and does not write. If there are any, the plan is correlated.
-pub(super) fn free(plan: &Plan) -> Registers {
+pub(crate) fn free(plan: &Plan) -> Registers {
     let (mut read, mut own) = (Registers::default(), Registers::default());
     deep(plan, &mut read, &mut own);
     read.retain(|register| !own.contains(register));
@@ -25,7 +25,7 @@ fn deep(plan: &Plan, read: &mut Registers, own: &mut Registers) {
 }
 
 /// Adds the registers that a node itself reads.
-pub(super) fn node_reads(plan: &Plan, into: &mut Registers) {
+pub(crate) fn node_reads(plan: &Plan, into: &mut Registers) {
     walk::exprs(plan, &mut |expr| of_expr(expr, into));
     match &plan.operator {
         Operator::SetOperation { first, stages, .. } => {

@@ -65,6 +65,10 @@ use crate::plan::{Body, Choice, Classes, ColumnDesc, Plan, QueryTag, Reg, Statem
 use crate::request::Context;
 use pending::Pending;
 
+pub(crate) use cost::OFF;
+pub(crate) use keep::{free, node_reads};
+pub(crate) use written::written;
+
 /// A planned statement.
 struct Planned {
     pub(super) root: Plan,

@@ -15,7 +15,7 @@ use crate::registers::Registers;
 /// The registers that a plan writes for the nodes above it. A node that keeps rows counts as
 /// writing all registers written below it. Later, [`super::keep`] makes it keep each one that is
 /// read above it.
-pub(super) fn written(plan: &Plan) -> Registers {
+pub(crate) fn written(plan: &Plan) -> Registers {
     let mut registers = Registers::default();
     add(plan, &mut registers);
     registers

@@ -16,7 +16,9 @@ use super::define;
 use super::prepared::check_fits;
 use execution::client::Client;
 use execution::from_txn;
-use query::plan::{Body, Command, CreateTable, Explain, Statement};
+use execution::measures::Measures;
+use query::explain::{Actual, Figures};
+use query::plan::{Body, Command, CreateTable, Explain, Plan, Statement};
 use std::sync::Arc;
 use values::error::SqlError;
 use values::types::Datum;
@@ -27,6 +29,8 @@ use values::work::{self, Pace};
 struct Shown<'q> {
     query: &'q Arc<Statement>,
     values: &'q [Datum<'q>],
+    /// Nanoseconds of its planning.
+    planning: u64,
     into: Option<(&'q CreateTable, bool)>,
 }
 
@@ -39,31 +43,34 @@ impl Session {
         values: &[Datum<'_>],
         client: &mut dyn Client,
     ) -> Result<(), SqlError> {
-        let query = &explain.statement;
+        let (query, planning) = (&explain.statement, explain.planning);
+        let begun = runtime::time::precise();
         let command = match &query.body {
             Body::Command(command) => Some(&**command),
             Body::Query { .. } => None,
         };
         match command {
             Some(Command::Execute(call)) => self.with_prepared(call, values, |session, query, values| {
-                session.show_plan(outer, explain, Shown { query, values, into: None }, client)
+                let planning = runtime::time::precise() - begun;
+                session.show_plan(outer, explain, Shown { query, values, planning, into: None }, client)
             })?,
             Some(Command::CreateTableAsExecute { table, call, with_data }) => {
                 self.with_prepared(call, values, |session, query, values| {
                     check_fits(table, query)?;
+                    let planning = runtime::time::precise() - begun;
                     let into = Some((table, *with_data));
-                    session.show_plan(outer, explain, Shown { query, values, into }, client)
+                    session.show_plan(outer, explain, Shown { query, values, planning, into }, client)
                 })?;
             }
             Some(Command::CreateTableAs { table, query, with_data, .. }) => {
                 let into = Some((table, *with_data));
-                self.show_plan(outer, explain, Shown { query, values, into }, client)?;
+                self.show_plan(outer, explain, Shown { query, values, planning, into }, client)?;
             }
             Some(Command::DeclareCursor(declare)) => {
                 let query = &declare.query;
-                self.show_plan(outer, explain, Shown { query, values, into: None }, client)?;
+                self.show_plan(outer, explain, Shown { query, values, planning, into: None }, client)?;
             }
-            _ => self.show_plan(outer, explain, Shown { query, values, into: None }, client)?,
+            _ => self.show_plan(outer, explain, Shown { query, values, planning, into: None }, client)?,
         }
         client.complete("EXPLAIN");
         Ok(())
@@ -79,26 +86,31 @@ impl Session {
         client: &mut dyn Client,
     ) -> Result<(), SqlError> {
         if let Some((table, _)) = shown.into {
-            if explain.analyze {
+            if explain.options.analyze {
                 self.environment.refuse_read_only("CREATE TABLE AS")?;
             }
             if define::schema_for_table(self, table, client)?.is_none() {
                 return Ok(());
             }
         }
-        let mut actual = None;
-        if explain.analyze && matches!(shown.query.body, Body::Query { .. }) {
-            let start = runtime::time::precise();
-            let rows = self.run_shown(&shown, client)?;
-            actual = Some((rows, runtime::time::precise() - start));
+        let options = explain.options;
+        let mut figures = Figures { planning: shown.planning, ..Figures::default() };
+        if options.settings {
+            figures.settings = self.environment.table.planning();
+        }
+        if options.analyze
+            && let Body::Query { root, .. } = &shown.query.body
+        {
+            figures.execution = Some(self.measured(root, options.timing, &shown, client)?);
         }
         // A plan may be as deep and as large as the statement that was compiled.
-        let (query, session, json) = (shown.query, &self.environment, explain.json);
+        let (query, session) = (shown.query, &self.environment);
         let lines = work::here_or_beside(
-            || query::explain::explain(query, actual, json, session),
+            || query::explain::explain(query, (options, &figures), &session.catalog, session),
             || {
                 let (query, writing) = (Arc::clone(query), session.writing());
-                Ok(move || query::explain::explain(&query, actual, json, &writing))
+                let (catalog, figures) = (Arc::clone(&session.catalog), figures.clone());
+                Ok(move || query::explain::explain(&query, (options, &figures), &catalog, &writing))
             },
         )?;
         let mut pace = Pace::new();
@@ -109,16 +121,34 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a query, or makes a table from it. Returns the number of rows.
-    fn run_shown(&mut self, shown: &Shown<'_>, client: &mut dyn Client) -> Result<u64, SqlError> {
+    /// Runs a query and measures its nodes. Returns the nanoseconds of the whole, and what each
+    /// node did.
+    fn measured(
+        &mut self,
+        root: &Plan,
+        timing: bool,
+        shown: &Shown<'_>,
+        client: &mut dyn Client,
+    ) -> Result<(u64, Vec<Actual>), SqlError> {
+        let begun = runtime::time::precise();
+        self.measures = Some(Measures::new(root, timing));
+        let run = self.run_shown(shown, client);
+        let measures = self.measures.take();
+        run?;
+        let actual = measures.map(Measures::into_actual).unwrap_or_default();
+        Ok((runtime::time::precise() - begun, actual))
+    }
+
+    /// Runs a query, or makes a table from it.
+    fn run_shown(&mut self, shown: &Shown<'_>, client: &mut dyn Client) -> Result<(), SqlError> {
         let mut sink = RowSink { row: &mut |_| Ok(()), client };
         let Some((table, with_data)) = shown.into else {
-            return self.run_query(shown.query, shown.values, u64::MAX, None, &mut sink);
+            return self.run_query(shown.query, shown.values, u64::MAX, None, &mut sink).map(drop);
         };
         let tag_without_data = (!with_data).then_some("CREATE TABLE AS");
         self.environment.txn.statement_start().map_err(from_txn)?;
         let rows = define::table_as(self, (table, shown.query, tag_without_data), shown.values, &mut sink);
         self.environment.txn.statement_end();
-        rows
+        rows.map(drop)
     }
 }

@@ -65,6 +65,7 @@ use crate::shared::definitions::Definitions;
 use crate::shared::{Shared, no_database};
 use execution::client::{Client, Notice};
 use execution::from_txn;
+use execution::measures::Measures;
 use query::plan::ColumnDesc;
 use query::plan::{Body, Command};
 use values::error::{SqlError, SqlState};
@@ -93,6 +94,8 @@ pub struct Session {
     tag: String,
     interrupt: Arc<Interrupt>,
     limit: StatementLimit,
+    /// Set while EXPLAIN ANALYZE runs its query.
+    measures: Option<Measures>,
     /// For autoanalyze.
     changes: OwnChanges,
     slot: ActivitySlot,
@@ -126,6 +129,7 @@ impl Session {
             tag: String::new(),
             interrupt: Arc::clone(interrupt),
             limit: StatementLimit::default(),
+            measures: None,
             changes: OwnChanges::default(),
             slot,
         })

@@ -265,6 +265,18 @@ impl SettingsTable {
         KNOWN.iter().enumerate().filter_map(|(at, known)| Some((known.name, self.value(at)?)))
     }
 
+    /// Name and value of the settings that affect plans and differ from their defaults, as EXPLAIN
+    /// shows them.
+    pub fn planning(&self) -> Vec<(String, String)> {
+        let affects =
+            |name: &str| name.starts_with("enable_") || matches!(name, "plan_cache_mode" | "work_mem");
+        let settings = KNOWN.iter().zip(&self.texts.values);
+        settings
+            .filter(|(known, value)| affects(known.name) && **value != known.default)
+            .map(|(known, value)| (known.name.to_owned(), value.clone()))
+            .collect()
+    }
+
     /// Name and value of the settings that the server reports to clients.
     pub fn reported(&self) -> impl Iterator<Item = (&'static str, &str)> {
         KNOWN

@@ -378,6 +378,7 @@ impl Session {
             environment,
         );
         cx.fresh = self.block.fresh();
+        cx.measures = self.measures.as_ref();
         let run = cx.query(root, statement.registers, &statement.output, &mut |row| {
             if sent_rows >= limit {
                 rest.get_or_insert_with(keep).push(folder, row)?;

@@ -127,6 +127,7 @@ pub(in super::super) fn table_as(
     let catalog = &environment.catalog;
     let mut cx =
         execution::Executor::new(&environment.txn, &session.shared.row_numbers, catalog, values, environment);
+    cx.measures = session.measures.as_ref();
     let rows = execution::ddl::fill(&mut cx, query, &table, None)?;
     client.complete(&format!("SELECT {rows}"));
     session.changes.note(table.oid, rows);

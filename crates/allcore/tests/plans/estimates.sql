@@ -1,0 +1,24 @@
+-- EXPLAIN: costs, rows and widths. The figures here are robust: unique keys, exact statistics.
+create table t (id int primary key, a int, b text, c varchar(20), d numeric(10, 2));
+explain select * from t where id = 1;
+insert into t select i, i % 10, repeat('x', 8), 'c', 1 from generate_series(1, 1000) i;
+analyze t;
+explain select * from t;
+explain select id from t;
+explain select * from t where id = 5;
+explain select * from t where a = 3;
+explain select * from t where a = 3 and id <= 500;
+explain select count(*) from t;
+explain select a, count(*) from t group by a;
+explain select * from t order by b limit 10;
+explain select * from t t1 join t t2 on t1.id = t2.a;
+explain select 1;
+explain values (1, 'a'), (2, 'b');
+explain select * from generate_series(1, 10);
+explain insert into t (id) values (0);
+explain update t set a = 0 where id = 1 returning id, b;
+explain delete from t where id = 1;
+explain select * from t where id = (select max(id) from t);
+set enable_seqscan = off;
+explain select * from t where b = 'x';
+explain (costs off) select * from t where b = 'x';
