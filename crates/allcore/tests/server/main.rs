@@ -17,6 +17,7 @@ mod deep;
 mod differential;
 mod drivers;
 mod entrance;
+mod estimates;
 mod explain;
 mod formats;
 mod history;
