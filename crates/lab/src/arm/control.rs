@@ -48,6 +48,10 @@ impl Control {
     /// Connects to another database of the target's server: one that certainly exists, to create
     /// the target's own.
     pub fn connect_to(to: &Target, database: &str) -> Result<Self, Fault> {
+        Self::connect_within(to, database, 2 * CONNECT)
+    }
+
+    fn connect_within(to: &Target, database: &str, limit: Duration) -> Result<Self, Fault> {
         let (sender, receiver) = channel();
         let (target, name) = (to.clone(), database.to_owned());
         // A thread connects, and is abandoned at the time limit. Neither library limits the wait
@@ -55,7 +59,7 @@ impl Control {
         // protocol.
         thread::spawn(move || sender.send(Self::open(&target, &name)));
         let silent = || Fault::broken(&format!("it does not answer as a {:?} server does", to.dialect));
-        let opened = receiver.recv_timeout(2 * CONNECT).unwrap_or_else(|_| Err(silent()));
+        let opened = receiver.recv_timeout(limit).unwrap_or_else(|_| Err(silent()));
         opened.map_err(|fault| fault.at(to, database))
     }
 

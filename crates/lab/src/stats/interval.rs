@@ -78,20 +78,36 @@ fn of_few(values: &[f64]) -> (f64, f64) {
 fn resampled(values: &[f64]) -> (f64, f64) {
     let count = values.len();
     let mut random = Random::new(SEED, count as u64);
-    let mut drawn = vec![0.0; count];
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = |value: &f64| sorted.partition_point(|other| other.total_cmp(value).is_lt());
+    let places: Vec<usize> = values.iter().map(place).collect();
+    // How often each place is drawn: counts need no sorting.
+    let mut drawn = vec![0; count];
     let mut medians: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
-            for slot in &mut drawn {
-                *slot = values[random.between(0, count as i64 - 1) as usize];
+            drawn.fill(0);
+            for _ in 0..count {
+                drawn[places[random.between(0, count as i64 - 1) as usize]] += 1;
             }
-            drawn.sort_by(f64::total_cmp);
-            quantile(&drawn, 0.5)
+            let (low, high) = (drawn_at(&drawn, (count - 1) / 2), drawn_at(&drawn, count / 2));
+            quantile(&[sorted[low], sorted[high]], 0.5)
         })
         .collect();
     medians.sort_by(f64::total_cmp);
     let widening = (count as f64 / (count as f64 - 1.0)).sqrt();
     let tail = tail(widening * student(count - 1));
     (quantile(&medians, tail), quantile(&medians, 1.0 - tail))
+}
+
+/// The place of the drawn value with this rank, by how often each place is drawn.
+fn drawn_at(drawn: &[usize], rank: usize) -> usize {
+    let (mut place, mut upto) = (0, drawn[0]);
+    while upto <= rank {
+        place += 1;
+        upto += drawn[place];
+    }
+    place
 }
 
 /// The number of standard errors on each side that 95% of Student's distribution covers.

@@ -66,7 +66,8 @@ fn a_silent_server_is_given_up() {
     std::thread::scope(|scope| {
         for target in &targets {
             scope.spawn(|| {
-                let error = Control::connect(target).unwrap_err().to_string();
+                let limit = Duration::from_millis(200);
+                let error = Control::connect_within(target, "d", limit).unwrap_err().to_string();
                 let expected = format!("can't reach the server at 127.0.0.1:{port}: it does not answer");
                 assert!(error.starts_with(&expected), "{error}");
             });

@@ -33,7 +33,7 @@ fn perf_samples_a_busy_process() {
     ended.wait().unwrap();
     let busy = Spawned::busy();
     let processes = [ended.id() as i32, busy.id() as i32];
-    let mut sampling = Sampling::begin(Path::new("perf"), &processes, Duration::from_secs(4)).unwrap();
+    let mut sampling = Sampling::begin(Path::new("perf"), &processes, Duration::from_secs(1)).unwrap();
     wait_until(|| !matches!(sampling.shell.try_wait(), Ok(None)));
     let Results { calls, counters, symbols } = sampling.end();
     drop(busy);

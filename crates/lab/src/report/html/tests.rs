@@ -154,7 +154,7 @@ fn pictures_stand_alone_and_have_a_mark_for_each_point() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_report_makes_the_page_unsound(report in any_report()) {

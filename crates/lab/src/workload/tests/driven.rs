@@ -24,14 +24,17 @@ fn run(scratch: &Scratch, workload: &dyn Workload, protocol: Protocol, pipeline:
     std::thread::scope(|scope| {
         let round = scope.spawn(|| Native.run(&scratch.target, workload, &load, &live));
         let begun = Instant::now();
-        wait_until(|| (live.done() >= 100 && begun.elapsed() >= LEAST) || round.is_finished());
+        let is_over = |done| done >= MANY || (done >= 100 && begun.elapsed() >= LEAST);
+        wait_until(|| is_over(live.done()) || round.is_finished());
         live.stop();
         round.join().unwrap().unwrap()
     })
 }
 
-/// The least time of a round, in which clients meet each other.
+/// The least time of a round, in which clients meet each other, unless it has done this many
+/// transactions before.
 const LEAST: Duration = Duration::from_millis(300);
+const MANY: u64 = 400;
 
 /// Loads the workload, finds it loaded, and runs it under every protocol, and as pipelines where
 /// possible. It tolerates errors that a repetition overcomes where clients write the same rows. The
