@@ -226,6 +226,9 @@ fn verify_churn(server: &Server, last: i64, context: &str) -> i64 {
     grown
 }
 
+/// The load before a checkpoint is asked for.
+const ROUND: Duration = Duration::from_millis(400);
+
 #[test]
 fn killed_at_stop_points() {
     let points = [
@@ -257,10 +260,10 @@ fn killed_at_stop_points() {
     let next = AtomicU64::new(1);
     let mut acknowledged = Vec::new();
     let mut last = 12_000;
+    server.stop();
     for (point, nth) in points {
         let context = format!("{point}@{nth}");
         println!("{context}");
-        server.stop();
         server.environment("ALLCORE_STOP", Some(&format!("{point}=kill@{nth}")));
         server.launch_unready();
         let deadline = Instant::now() + Duration::from_secs(120);
@@ -272,11 +275,16 @@ fn killed_at_stop_points() {
             let stop = AtomicBool::new(false);
             std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    std::thread::sleep(Duration::from_millis(400));
+                    let begun = Instant::now();
+                    while begun.elapsed() < ROUND && !stop.load(Ordering::Relaxed) {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
                     stop.store(true, Ordering::Relaxed);
                 });
                 scope.spawn(|| last = churn(&server, &stop, last));
+                // It ends before the round where the server was killed.
                 acknowledged.extend(workload(&server, &next, &stop, 7));
+                stop.store(true, Ordering::Relaxed);
                 // Checkpoints come with time or volume; a test asks for one.
                 if let Ok(mut client) = server.try_connect() {
                     let _ = client.batch_execute("checkpoint");
@@ -290,8 +298,8 @@ fn killed_at_stop_points() {
         last = verify_churn(&server, last, &context);
         server.stop();
         server.check();
-        server.launch();
     }
+    server.launch();
     assert!(acknowledged.len() > points.len() && last > 12_000);
 }
 
