@@ -25,7 +25,7 @@ restore_autogroups=""
 if [[ $(uname -r) == 6.18.* && -w $autogroups && $(cat "$autogroups") == 1 ]]; then
   restore_autogroups=1
 fi
-beside=()
+declare -A beside=()
 at_exit() {
   kill "${beside[@]}" 2>/dev/null || true
   [[ -z $current ]] || say_times
@@ -44,13 +44,13 @@ fi
 # Runs a command beside the steps. Its output goes to target/NAME.log.
 run_beside() { # NAME COMMAND...
   "${@:2}" >"$target/$1.log" 2>&1 &
-  beside+=($!)
+  beside[$1]=$!
 }
-# Waits for the command begun last, and prints its output.
+# Waits for a command that runs beside, and prints its output.
 end_beside() { # NAME
   local status=0
-  wait "${beside[-1]}" || status=$?
-  unset 'beside[-1]'
+  wait "${beside[$1]}" || status=$?
+  unset "beside[$1]"
   cat "$target/$1.log"
   return $status
 }
@@ -106,12 +106,11 @@ end_beside drivers
 
 step "unit, property and black-box tests"
 log=$target/test.log
-# The tests often wait for a disk, a clock or a client. The build gets the time that they leave.
+# The tests often wait for a disk, a clock or a client. A build and the model checks get the time
+# that they leave. The model machine's crates are built in turn, which also leaves a core idle.
 run_beside release chrt --idle 0 cargo build --release --locked --bin allcore
+run_beside loom chrt --idle 0 make --no-print-directory loom-engine
 cargo test --workspace --locked --no-fail-fast -- --test-threads=2 2>&1 | tee "$log"
-
-step "model checks"
-make --no-print-directory loom-engine 2>&1 | tee -a "$log"
 
 step "the engine on the model machine"
 scripts/model.sh --seeds 5 --one-build 2>&1 | tee -a "$log"
@@ -124,8 +123,10 @@ else
   echo "skipped: the libraries' licences and sources, because make deny has not built its tool" | tee -a "$log"
 fi
 
-step "rest of the release build"
+step "rest of the release build and of the model checks"
 end_beside release
+end_beside loom
+cat "$target/loom.log" >>"$log"
 
 step "instruction counts"
 scripts/instructions.py --check docs/instructions.md 2>&1 | tee -a "$log"
