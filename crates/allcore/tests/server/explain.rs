@@ -175,6 +175,23 @@ fn nodes(node: &Value, visit: &mut impl FnMut(&Value)) {
 }
 
 #[test]
+fn json_of_a_node_that_never_ran_has_zeros_and_no_times_without_timing() {
+    let server = fixture();
+    let mut client = server.connect();
+    let text = "explain (analyze, timing off, summary off, format json)
+                select * from t join u on u.t = t.id where t.id = 5000";
+    let shown = document(&mut client, text);
+    assert!(shown.get("Planning Time").is_none() && shown.get("Execution Time").is_none(), "{shown}");
+    let mut loops = Vec::new();
+    nodes(&shown["Plan"], &mut |node| {
+        assert!(node.get("Actual Total Time").is_none(), "{node}");
+        assert_eq!(node["Actual Rows"], 0.0);
+        loops.push(node["Actual Loops"].as_u64().unwrap());
+    });
+    assert!(loops.contains(&0) && loops[0] == 1, "{shown}");
+}
+
+#[test]
 fn analyze_runs_changes_and_plain_explain_does_not() {
     let server = fixture();
     let mut client = server.connect();

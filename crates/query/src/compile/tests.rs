@@ -235,7 +235,7 @@ const SHAPES: &[(&str, &[&str])] = &[
     ),
     (
         "select relname from pg_class where relname = 't'",
-        &["System Relation Scan"],
+        &["Seq Scan on pg_class"],
     ),
 ];
 
