@@ -8,7 +8,6 @@ use std::mem::take;
 
 use super::common;
 use super::cost;
-use super::cost::SOME_ROWS;
 use super::grouping::{Order, User};
 use super::keep::free;
 use super::nested_loop::nested_loop;
@@ -32,6 +31,8 @@ use values::types::Datum;
 
 /// Estimated number of groups as a fraction of the input rows.
 const GROUPS: f64 = 0.1;
+/// Estimated fraction of the rows under a LIMIT whose number is not known.
+const UNKNOWN_SHARE: f64 = 0.1;
 /// Work of planning one query without its inner queries, in ns: some microseconds.
 const PLANNING: usize = 5000;
 
@@ -306,6 +307,7 @@ impl Planner<'_, '_> {
             Expr::Const(value, _) => value.clone(),
             Expr::Param { index, .. } => self.binder.peek(*index)?,
             Expr::Cast(cast) => match &cast.input {
+                Expr::Const(value, _) => value.clone(),
                 Expr::Param { index, .. } => self.binder.peek(*index)?,
                 _ => return None,
             },
@@ -317,6 +319,20 @@ impl Planner<'_, '_> {
             Datum::Null => Some(None),
             _ => None,
         }
+    }
+
+    /// The estimate of a part of so many rows under LIMIT and OFFSET. As PostgreSQL does, it takes
+    /// a tenth of the rows for a number that is not known.
+    fn limited(&self, all: Estimate, (limit, offset): (&Option<Expr>, &Option<Expr>)) -> Estimate {
+        let number = |expr: &Option<Expr>, absent: f64| match expr.as_ref().map(|expr| self.count(expr)) {
+            None | Some(Some(None)) => absent,
+            Some(None) => all.rows * UNKNOWN_SHARE,
+            Some(Some(Some(number))) => number.max(0.0),
+        };
+        let skipped = number(offset, 0.0).min(all.rows);
+        let rows = number(limit, all.rows).min(all.rows - skipped).max(1.0);
+        let work = |rows: f64| all.start + (all.cost - all.start) * (rows / all.rows.max(1.0)).min(1.0);
+        Estimate { start: work(skipped), cost: work(skipped + rows), rows }
     }
 
     /// Adds ORDER BY, row locks and LIMIT.
@@ -346,7 +362,7 @@ impl Planner<'_, '_> {
             part = part.below(|input| Operator::LockRows { input, targets, second_look }, estimate);
         }
         if top.limit.is_some() || top.offset.is_some() {
-            let estimate = Estimate { rows: part.rows().min(SOME_ROWS), ..part.plan.estimate };
+            let estimate = self.limited(part.plan.estimate, (&top.limit, &top.offset));
             let (limit, offset) = (top.limit, top.offset);
             part = part.below(|input| Operator::Limit { input, limit, offset, ties }, estimate);
         }
