@@ -119,10 +119,6 @@ const KNOWN: &[(&str, &str)] = &[
         "columns count as independent; the segment follows from the city",
     ),
     ("orders where amount % 2 = 0", "an expression has PostgreSQL's 200 distinct values"),
-    (
-        "orders a join orders b on b.day = a.day join items i on i.order_id = b.id where a.id between 5 and 9",
-        "two equalities of b with different sides count as a key of two columns",
-    ),
 ];
 
 #[test]

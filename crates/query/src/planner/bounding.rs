@@ -297,7 +297,7 @@ impl<'s> Search<'s> {
     fn bounded_by(&self, (side, value): (&Expr, &Expr), comparison: Comparison, place: Place) -> Option<u32> {
         let column = self.compared_column(side)?;
         let type_ = self.table.columns[column as usize].type_;
-        let is_key = is_comparable(value.type_(), type_) && side.type_().oid == type_.oid;
+        let is_key = is_comparable(value.type_(), type_) && !moments::differ(side.type_(), type_);
         let fits = is_key || moments::bounds(value.type_(), type_, comparison);
         (fits && self.is_ready(value, place)).then_some(column)
     }

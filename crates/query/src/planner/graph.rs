@@ -10,6 +10,8 @@
 //! 3. A side's equalities with others together keep at least one of its rows. For its columns have
 //!    at most as many combinations of values as it has rows.
 
+use std::collections::BTreeMap;
+
 use crate::registers::Registers;
 use expressions::expr::Expr;
 
@@ -170,19 +172,19 @@ impl Graph {
 
     /// Estimated rows of a join of these sides.
     pub(super) fn rows(&self, set: Set) -> f64 {
-        let mut factors = vec![1.0; self.nodes.len()];
+        let mut factors: BTreeMap<(usize, usize), f64> = BTreeMap::new();
         for class in self.classes.iter().filter(|class| !class.fixed) {
             self.count(class, set, &mut factors);
         }
-        let sides = members(set).map(|side| {
-            let node = &self.nodes[side];
-            node.rows * factors[side].max(1.0 / node.base.max(1.0))
-        });
+        // Several columns that two sides are joined by are no more than a key.
+        let least = |side: usize| 1.0 / self.nodes[side].base.max(1.0);
+        let joined: f64 = factors.iter().map(|(&(side, _), factor)| factor.max(least(side))).product();
+        let sides = members(set).map(|side| self.nodes[side].rows);
         let others = self
             .above()
             .filter(|clause| clause.class.is_none() && !clause.redundant && clause.sides & !set == 0);
         let kept: f64 = others.map(|clause| clause.selectivity).product();
-        (sides.product::<f64>() * kept).max(1.0)
+        (sides.product::<f64>() * joined * kept).max(1.0)
     }
 
     /// Whether a condition is not part of a side's own estimate.
@@ -196,7 +198,8 @@ impl Graph {
 
     /// Multiplies the factors of sides by the fraction of their rows that have one value of a
     /// class. One side stays, that with the fewest values: its rows decide which values there are.
-    fn count(&self, class: &Class, set: Set, factors: &mut [f64]) {
+    /// A factor belongs to a side and to the one that stays.
+    fn count(&self, class: &Class, set: Set, factors: &mut BTreeMap<(usize, usize), f64>) {
         let there = |member: &&Member| set & (1 << member.side) != 0;
         let least = class.members.iter().filter(there).map(|member| member.distinct).fold(f64::MAX, f64::min);
         let base = |member: &&Member| self.nodes[member.side].base;
@@ -211,7 +214,7 @@ impl Graph {
         for member in class.members.iter().filter(there) {
             if counted & (1 << member.side) == 0 {
                 counted |= 1 << member.side;
-                factors[member.side] /= member.distinct.max(1.0);
+                *factors.entry((member.side, stays.side)).or_insert(1.0) /= member.distinct.max(1.0);
             }
         }
     }
