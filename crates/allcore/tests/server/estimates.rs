@@ -118,6 +118,10 @@ const KNOWN: &[(&str, &str)] = &[
         "customers where city = 3 and segment = 3",
         "columns count as independent; the segment follows from the city",
     ),
+    (
+        "customers a join customers b on b.city = a.city join orders o on o.customer = b.id where a.id = 7",
+        "the city is a common one; a join counts distinct values alone",
+    ),
     ("orders where amount % 2 = 0", "an expression has PostgreSQL's 200 distinct values"),
 ];
 

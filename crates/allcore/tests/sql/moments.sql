@@ -79,3 +79,17 @@ prepare pd (date) as select count(*) from m where at > $1 and at <= $1 + 1; exec
 select count(*) from m where at between now() - interval '20 years' and current_date;
 select id from m where at < timestamptz '2011-12-28 01:00+13' and id > 0 order by at, id limit 3;
 select count(*) from m a join m b on b.at < a.z and b.at > a.z - interval '10 minutes' where a.id between 300 and 320;
+-- A column that a cast rounds, and a day that a zone skips.
+create table td (id int primary key, t timestamp, z timestamptz, d date);
+set timezone = 'UTC';
+insert into td select i, timestamp '2020-01-01' + i * interval '7.3 minutes', timestamptz '2020-01-01' + i * interval '7.3 minutes', date '2011-12-20' + i % 30 from generate_series(1, 20000) i;
+create index on td (t); create index on td (z); create index on td (d); analyze td;
+select count(*) from td where t::date = date '2020-02-01'; select count(*) from td where t::date <= date '2020-01-03';
+select count(*) from td where t::date between date '2020-02-01' and date '2020-02-02'; select count(*) from td where date(t) = date '2020-02-01';
+select count(*) from td where t::timestamptz(0) <= timestamptz '2020-01-02 00:00:10'; select count(*) from td where z::date = date '2020-02-01'; select count(*) from td where z::timestamp < timestamp '2020-02-01';
+select count(*) from td where t::timestamp(0) = timestamp '2020-01-01 00:07:18'; select count(*) from td where t::date::timestamp = timestamp '2020-02-01';
+prepare cast_date (date) as select count(*) from td where t::date = $1; execute cast_date ('2020-02-01'); execute cast_date (null);
+set timezone = 'Pacific/Apia';
+-- PostgreSQL's index scan misses one of the two days that are one moment.
+select min(d) from td where d >= timestamptz '2011-12-31 00:00'; select max(d) from td where d <= timestamptz '2011-12-29 00:00'; select max(d) from td where d < timestamptz '2011-12-31 00:00';
+select count(*) from td where d > timestamptz '4714-11-24 00:00:00+00 BC'; select count(*) from td where d < timestamptz '294276-12-31 23:59:59+00'; select count(*) from td where d > timestamptz 'infinity'; select count(*) from td where d > timestamptz '-infinity';

@@ -58,3 +58,10 @@ prepare decided (int) as select count(*) from t where ($1 = 1 or $1 = 2 or $1 is
 execute decided (1); execute decided (3); execute decided (null); execute decided (2);
 prepare lists (text) as select count(*) from t where ($1 in ('all', 'any') or a::text = $1) and a < 10;
 execute lists ('all'); execute lists ('5'); execute lists (null); execute lists ('x');
+-- COALESCE with several parameters, and casts that differ by modifiers alone.
+prepare co (int, int, int) as select count(*) from t where coalesce($1, $2, a) = a and ($3 is null or b = $3);
+execute co (null, null, null); execute co (null, null, 1); execute co (null, 2, null); execute co (3, 2, null); execute co (3, null, 8);
+prepare co2 (int, int) as select count(*) from t where coalesce($1, $2) = a and coalesce($2, $1, b) = b; execute co2 (null, null); execute co2 (3, null); execute co2 (null, 4); execute co2 (5, 5);
+prepare iv (interval) as select count(*) from t where ($1::interval(0) = '2 hours' or a = 1) and ($1::interval hour = '2 hours' or a = 2);
+prepare iw (interval) as select count(*) from t where ($1::interval hour = '2 hours' or a = 1) and ($1::interval(0) = '2 hours' or a = 2);
+execute iv ('02:00:02'); execute iw ('02:00:02'); execute iv ('02:00'); execute iw (null);

@@ -91,7 +91,7 @@ impl Explainer<'_> {
             conditions.extend(bounds.iter().filter_map(|bound| match bound {
                 KeyBound::Value { value, inclusive } => {
                     let inclusive = if *inclusive { "=" } else { "" };
-                    Some(format!("({next} {operator}{inclusive} {})", self.show.text(value)))
+                    Some(format!("({next} {operator}{inclusive} {})", self.show.text(compared(value))))
                 }
                 KeyBound::Pattern { pattern, matching } => {
                     let shown = || format!("({next} {} {})", matching.operator(), self.show.text(pattern));
@@ -108,6 +108,19 @@ impl Explainer<'_> {
     fn scan_filter(&self, scan: &Scan, filter: &Expr) -> String {
         let own: Vec<_> = names::own(scan).collect();
         Show::new(self.show.names, &own, self.show.session).text(filter)
+    }
+}
+
+/// The value of which an end of a range is the place on the calendar (`planner::moments`), or the
+/// end itself.
+fn compared(end: &Expr) -> &Expr {
+    match end {
+        Expr::Case(case) => match case.branches.as_slice() {
+            [(Expr::NullTest { input, negated: false }, _)] => input,
+            _ => end,
+        },
+        Expr::Cast(cast) if matches!(cast.input, Expr::Case(_)) => compared(&cast.input),
+        _ => end,
     }
 }
 

@@ -297,17 +297,19 @@ impl<'s> Search<'s> {
     fn bounded_by(&self, (side, value): (&Expr, &Expr), comparison: Comparison, place: Place) -> Option<u32> {
         let column = self.compared_column(side)?;
         let type_ = self.table.columns[column as usize].type_;
-        let is_key = is_comparable(value.type_(), type_) && !moments::differ(side.type_(), type_);
-        let fits = is_key || moments::bounds(value.type_(), type_, comparison);
+        let fits = match side {
+            Expr::Cast(cast) if moments::is_moment(cast) => {
+                value.type_().oid == cast.type_.oid && moments::bounds(value.type_(), type_, comparison)
+            }
+            _ => is_comparable(value.type_(), type_) || moments::bounds(value.type_(), type_, comparison),
+        };
         (fits && self.is_ready(value, place)).then_some(column)
     }
 
     /// The column that one side of a comparison is, also as a moment of another type.
     pub(super) fn compared_column(&self, side: &Expr) -> Option<u32> {
         match side {
-            Expr::Cast(cast) if moments::differ(cast.type_, cast.input.type_()) => {
-                self.own_column(&cast.input)
-            }
+            Expr::Cast(cast) if moments::is_moment(cast) => self.own_column(&cast.input),
             _ => self.own_column(side),
         }
     }

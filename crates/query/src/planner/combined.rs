@@ -62,8 +62,11 @@ impl<'s> Search<'s> {
         let Path { way: Way::Tree { index: Some(index), ranges, .. }, single: false, rows, .. } = path else {
             return None;
         };
-        let is_guess = ranges.iter().flat_map(Reached::bounds).any(|bounding| self.is_guess(bounding));
-        if !is_guess || self.covering(*index).is_some() {
+        let bounds = || ranges.iter().flat_map(Reached::bounds);
+        let is_guess = bounds().any(|bounding| self.is_guess(bounding));
+        // For each row of another table it would gather the keys anew, where EXISTS wants one row.
+        let in_loop = || bounds().any(|bounding| self.reads_column(bounding));
+        if !is_guess || self.covering(*index).is_some() || in_loop() {
             return None;
         }
         let work: f64 = ranges.iter().map(|range| self.work(range, cost::ENTRY)).sum();

@@ -14,6 +14,7 @@ use super::key_value::is_comparable;
 use super::moments;
 use super::search::Search;
 use crate::plan::{Asked, AskedEnd, Choice, Comparing, key_of, prefix_keys};
+use crate::registers;
 use catalog::ColumnStatistics;
 use expressions::expr::{Cast, CastPath, Expr, Quantified, QuantifiedOver};
 use expressions::function::Comparison;
@@ -253,6 +254,17 @@ impl<'s> Search<'s> {
             Bound::Array(array) => array.as_const().is_none() && self.is_skewed(column),
             Bound::End(End::Compared(_, value)) => is_unknown(value),
             Bound::End(End::Matched(_, pattern)) => self.value(pattern).is_none(),
+            Bound::End(End::NotNull) | Bound::Truth(_) | Bound::Null => false,
+        }
+    }
+
+    /// Whether a comparison's value reads a column of another table.
+    pub(super) fn reads_column(&self, bounding: &Bounding<'s>) -> bool {
+        let reads = |value: &Expr| registers::reads(value).iter().any(|&read| self.values.is_column(read));
+        match &bounding.bound {
+            Bound::Equal(value) | Bound::Array(value) => reads(value),
+            Bound::End(End::Compared(_, value) | End::Matched(_, value)) => reads(value),
+            Bound::List(list) => list.iter().any(|value| reads(value)),
             Bound::End(End::NotNull) | Bound::Truth(_) | Bound::Null => false,
         }
     }

@@ -7,8 +7,8 @@
 //!    compare by their cost.
 //! 2. Conditions that say that columns are equal form classes. Each class counts once for a side,
 //!    however many of its conditions there are.
-//! 3. A side's equalities with others together keep at least one of its rows. For its columns have
-//!    at most as many combinations of values as it has rows.
+//! 3. A side's equalities with one other side together keep at least one of its rows. For its
+//!    columns have at most as many combinations of values as it has rows.
 
 use std::collections::BTreeMap;
 

@@ -15,7 +15,7 @@
 //! PostgreSQL's own index scans miss rows with a local time that the clock skips. Its scans of the
 //! whole table return them.
 
-use expressions::expr::{Case, Expr, Extreme};
+use expressions::expr::{Case, Cast, Expr, Extreme};
 use expressions::function::Comparison;
 use expressions::functions::{self, CastContext};
 use values::types::{Interval, Type, Value, oid};
@@ -32,10 +32,21 @@ const SAFE: [i64; 2] = [-211_800_000_000_000_000, 9_223_300_000_000_000_000];
 /// Whether a value of one of these types bounds a column of the other, though it is no key of it.
 pub(super) fn bounds(value: Type, column: Type, comparison: Comparison) -> bool {
     match (column.oid, value.oid) {
-        (oid::DATE, oid::TIMESTAMP | oid::TIMESTAMPTZ) | (oid::TIMESTAMP, oid::DATE) => true,
-        (oid::TIMESTAMP, oid::TIMESTAMPTZ) => comparison != Comparison::Equal,
+        (oid::DATE, oid::TIMESTAMP) | (oid::TIMESTAMP, oid::DATE) => true,
+        (oid::DATE | oid::TIMESTAMP, oid::TIMESTAMPTZ) => comparison != Comparison::Equal,
         _ => false,
     }
+}
+
+/// Whether a cast turns a date or a timestamp into the moment that it is compared as. No two values
+/// become one, apart from local times that the clock skips or repeats.
+pub(super) fn is_moment(cast: &Cast) -> bool {
+    let (from, to) = (cast.input.type_().oid, cast.type_);
+    let widens = matches!(
+        (from, to.oid),
+        (oid::DATE, oid::TIMESTAMP | oid::TIMESTAMPTZ) | (oid::TIMESTAMP, oid::TIMESTAMPTZ)
+    );
+    widens && to == Type::new(to.oid)
 }
 
 /// Whether the types are those of a column and a value as in [`bounds`].
@@ -48,7 +59,8 @@ pub(super) fn key(value: &Expr, column: Type, comparison: Comparison) -> Option<
     let wanted = Type::new(column.oid);
     let cast = |value: Expr| functions::cast(value, wanted, CastContext::Explicit).ok();
     match (column.oid, value.type_().oid) {
-        (oid::DATE, oid::TIMESTAMP | oid::TIMESTAMPTZ) => cast(value.clone()),
+        (oid::DATE, oid::TIMESTAMP) => cast(value.clone()),
+        (oid::DATE, oid::TIMESTAMPTZ) => cast(local(value, comparison)?),
         (oid::TIMESTAMP, oid::DATE) => {
             let last = Expr::constant(Value::Date(LAST_DAY), Type::DATE);
             let fits = functions::operator("<=", Some(value.clone()), last).ok()?;

@@ -13,12 +13,14 @@ use super::cost;
 use super::guard;
 use super::matches::Hashed;
 use super::part::{Leaf, Part, Side};
-use crate::bound::Sublink;
+use crate::bound::reads::query_reads;
+use crate::bound::{Query, Sublink};
 use crate::plan::{Guard, Operator, Plan, Reg, SubqueryKind};
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
 use expressions::functions;
 use values::error::SqlError;
+use values::types::{Type, Value};
 
 /// Beyond this depth of queries, EXISTS has one plan.
 const MOST_NESTED: usize = 4;
@@ -78,7 +80,12 @@ impl Planner<'_, '_> {
                 SubqueryKind::Exists if self.nesting <= MOST_NESTED => self.hashed_exists(&link.query)?,
                 _ => None,
             };
-            let plan = self.query(link.query, around)?.plan;
+            let is_exists = matches!(link.kind, SubqueryKind::Exists);
+            let plan = if is_exists && is_apart(&link.query, around) {
+                self.first_row_of(link.query, around)?
+            } else {
+                self.query(link.query, around)?.plan
+            };
             let (outer, own) = (free(&plan), written(&plan));
             let mut operands = Registers::default();
             registers::kind_reads(&link.kind, &mut operands);
@@ -101,6 +108,16 @@ impl Planner<'_, '_> {
         }
         self.pending = planned;
         Ok(outer)
+    }
+
+    /// Plans a query of which one row is read.
+    fn first_row_of(&mut self, mut query: Query, around: &Registers) -> Result<Plan, SqlError> {
+        query.limit = Some(Expr::constant(Value::Int8(1), Type::INT8));
+        let plan = self.query(query, around)?.plan;
+        Ok(match plan.operator {
+            Operator::Limit { input, .. } => *input,
+            _ => plan,
+        })
     }
 
     /// All registers that must be filled before an expression can be evaluated, including those its
@@ -254,4 +271,11 @@ impl Planner<'_, '_> {
             && matches!(&pending.kind, SubqueryKind::Quantified { all: false, hash: Some(_), .. });
         joinable.then_some(*register)
     }
+}
+
+/// Whether a query without LIMIT reads nothing of the queries around it.
+fn is_apart(query: &Query, around: &Registers) -> bool {
+    let mut read = Registers::default();
+    query_reads(query, &mut read);
+    query.limit.is_none() && query.offset.is_none() && read.is_disjoint(around)
 }

@@ -110,12 +110,20 @@ impl Premises {
     /// A COALESCE that begins with a parameter, as in `coalesce($1, a) = a`.
     fn coalesce(&mut self, expr: &mut Expr) {
         let Expr::Coalesce(parts, _) = expr else { return };
-        while let [Expr::Param { .. }, _, ..] = parts.as_slice() {
-            let is_null = Expr::NullTest { input: Box::new(parts[0].clone()), negated: false };
-            match self.value(&is_null).as_ref().and_then(truth) {
+        let leading = parts.iter().take_while(|part| matches!(part, Expr::Param { .. })).count();
+        let leading = leading.min(parts.len() - 1);
+        let is_null = |part: &Expr| Expr::NullTest { input: Box::new(part.clone()), negated: false };
+        // All are premises, whatever is known of the first ones.
+        let known: Vec<Option<Expr>> =
+            parts[..leading].iter().map(|part| self.value(&is_null(part))).collect();
+        for known in known {
+            match known.as_ref().and_then(truth) {
                 None => return,
                 Some(true) => drop(parts.remove(0)),
-                Some(false) => parts.truncate(1),
+                Some(false) => {
+                    parts.truncate(1);
+                    break;
+                }
             }
         }
         if let [_] = parts.as_slice()

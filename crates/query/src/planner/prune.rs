@@ -55,19 +55,20 @@ pub(super) fn statement(bound: &mut Bound) {
     sublinks.iter_mut().chain(&mut returning.sublinks).for_each(|link| prune(&mut link.query));
 }
 
-/// Takes the registers from columns of tables that nothing in the statement reads. A source whose
-/// rows are locked or changed keeps its own.
+/// Takes the registers from columns of tables that nothing in the statement reads. A statement that
+/// locks or changes rows keeps them, for the second look at a row that has changed.
 pub(super) fn sources(bound: &mut Bound, sources: &mut [SourceRegisters]) {
+    if sources.iter().any(|source| source.identity.is_some()) {
+        return;
+    }
     let mut read = Registers::default();
     walk::statement(bound, &mut |part| match part {
         Part::Expr(expr) => crate::registers::of_expr(expr, &mut read),
         Part::Register(register) => drop(read.insert(*register)),
         _ => {}
     });
-    for source in sources.iter_mut().filter(|source| source.identity.is_none()) {
-        for column in &mut source.columns {
-            column.take_if(|register| !read.contains(register));
-        }
+    for column in sources.iter_mut().flat_map(|source| &mut source.columns) {
+        column.take_if(|register| !read.contains(register));
     }
 }
 

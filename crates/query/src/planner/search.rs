@@ -16,11 +16,18 @@ use values::types::Value;
 pub(super) trait Peek {
     /// The value of a parameter, if it is known.
     fn peek(&self, parameter: u32) -> Option<Value>;
+
+    /// Whether a register holds a column of a table.
+    fn is_column(&self, register: Reg) -> bool;
 }
 
 impl Peek for Binder<'_> {
     fn peek(&self, parameter: u32) -> Option<Value> {
         Binder::peek(self, parameter)
+    }
+
+    fn is_column(&self, register: Reg) -> bool {
+        self.sources.iter().any(|source| source.columns.contains(&Some(register)))
     }
 }
 

@@ -60,7 +60,11 @@ impl Type {
 
 impl fmt::Debug for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.to_string())
+        // Its name alone does not tell all modifiers apart.
+        match self.modifier {
+            -1 => write!(f, "{self}"),
+            modifier => write!(f, "{self}#{modifier}"),
+        }
     }
 }
 
