@@ -33,7 +33,7 @@ const COST_UNIT: f64 = 0.025;
 /// The figures of a node in one execution of its statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Actual {
-    /// How often it ran.
+    /// The runs of the node.
     pub loops: u64,
     /// The rows that it gave, in all loops together, as the other figures.
     pub rows: u64,

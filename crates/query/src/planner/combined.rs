@@ -56,8 +56,7 @@ impl<'s> Search<'s> {
         unions.chain(self.intersection(&trees, &plain)).collect()
     }
 
-    /// A path through an index whose ranges have nobody knows how many rows, with the keys gathered
-    /// first.
+    /// A path that gathers the keys of an index's ranges first, if their rows may be any number.
     pub(super) fn gathered<'c>(&self, path: &Candidate<'c, 's>) -> Option<Candidate<'c, 's>> {
         let Path { way: Way::Tree { index: Some(index), ranges, .. }, single: false, rows, .. } = path else {
             return None;
