@@ -208,8 +208,10 @@ fn no_core_gives_memory_back_while_sessions_stay() {
         let calls = report.lines().filter_map(|line| line.split_once(' '));
         let (of_cores, of_others): (Vec<_>, Vec<_>) =
             calls.partition(|(thread, _)| thread.parse().is_ok_and(|thread| cores.contains(&thread)));
-        let gives_back =
-            |(_, call): &&(&str, &str)| GIVE_BACK.iter().any(|name| call.trim().starts_with(name));
+        // Advice about huge pages, which each new stack gets, takes no page away.
+        let gives_back = |(_, call): &&(&str, &str)| {
+            GIVE_BACK.iter().any(|name| call.trim().starts_with(name)) && !call.contains("HUGEPAGE")
+        };
         assert!(of_cores.len() > 100, "{script}: the cores were not traced:\n{report}");
         let given: Vec<_> = of_cores.iter().filter(gives_back).collect();
         assert!(given.is_empty(), "{script}: {given:?}");
