@@ -98,12 +98,11 @@ impl<'s> EquiJoin<'s> {
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
         match self.kind {
-            JoinKind::Left | JoinKind::Full if !matched => {
+            JoinKind::Left | JoinKind::Full | JoinKind::Anti if !matched => {
                 null_all(self.right_registers, file);
                 sink(cx, file, arena)
             }
             JoinKind::Semi if matched => sink(cx, file, arena),
-            JoinKind::Anti if !matched => sink(cx, file, arena),
             _ => Ok(Flow::More),
         }
     }

@@ -53,12 +53,11 @@ impl<'s> NestedLoop<'s> {
                 return Ok(Flow::Stop);
             }
             match self.kind {
-                JoinKind::Left if !matched => {
+                JoinKind::Left | JoinKind::Anti if !matched => {
                     null_all(self.right_registers, file);
                     sink(cx, file, arena)
                 }
                 JoinKind::Semi if matched => sink(cx, file, arena),
-                JoinKind::Anti if !matched => sink(cx, file, arena),
                 _ => Ok(Flow::More),
             }
         })

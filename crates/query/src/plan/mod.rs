@@ -377,7 +377,7 @@ pub enum JoinKind {
     Full,
     /// Left rows with a match, once each.
     Semi,
-    /// Left rows without a match.
+    /// Left rows without a match, with NULLs for the right side.
     Anti,
 }
 

@@ -7,7 +7,8 @@
 //!    joined as a whole, to any sides among which are those that ON reads. Conditions on its
 //!    columns apply afterwards. That is the same as the written order: each row of the preserved
 //!    side has the same matches, whatever it is joined with before.
-//! 2. A left join whose NULLs a condition rejects is an inner join ([`super::rejects`]).
+//! 2. A left join whose NULLs a condition rejects is an inner join ([`super::rejects`]). One whose
+//!    matches a condition rejects is an anti join ([`super::unmatched`]).
 //! 3. A full join is one side. A condition EXISTS or ANY that becomes a join is a side, too.
 //! 4. A subquery that only selects and computes columns comes apart, too. Its computed columns are
 //!    computed above the joins, and conditions read their expressions instead.
@@ -74,14 +75,8 @@ impl Planner<'_, '_> {
             FromItem::Join { kind, left, right, condition } => {
                 let kind = self.reduced(kind, &left, &right, &into.conditions);
                 match kind {
-                    JoinKind::Left => {
-                        self.take_apart(*left, into)?;
-                        self.attach_side(*right, Vec::new(), (kind, condition), into);
-                    }
-                    JoinKind::Right => {
-                        self.take_apart(*right, into)?;
-                        self.attach_side(*left, Vec::new(), (JoinKind::Left, condition), into);
-                    }
+                    JoinKind::Left => self.take_outer(*left, *right, condition, into)?,
+                    JoinKind::Right => self.take_outer(*right, *left, condition, into)?,
                     JoinKind::Full => {
                         let leaf = Leaf::Full(Box::new((*left, *right, condition)));
                         self.add(leaf, None, into);
@@ -117,6 +112,20 @@ impl Planner<'_, '_> {
                 self.add(Leaf::Planned(Box::new(part)), None, into);
             }
         }
+        Ok(())
+    }
+
+    /// Takes a left join apart.
+    fn take_outer(
+        &self,
+        preserved: FromItem,
+        nullable: FromItem,
+        on: Vec<Expr>,
+        into: &mut Gathered,
+    ) -> Result<(), SqlError> {
+        let kind = self.left_or_anti(&nullable, &on, &mut into.conditions);
+        self.take_apart(preserved, into)?;
+        self.attach_side(nullable, Vec::new(), (kind, on), into);
         Ok(())
     }
 

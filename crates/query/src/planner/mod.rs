@@ -48,6 +48,7 @@ mod single;
 mod stable;
 mod stale;
 mod top;
+mod unmatched;
 mod window;
 mod written;
 
