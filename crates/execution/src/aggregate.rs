@@ -232,12 +232,20 @@ impl<'s> Aggregation<'s> {
             {
                 continue;
             }
-            let mut arguments = [Datum::Null; ARGUMENTS_MAX];
-            let count = call.arguments.len().min(arguments.len());
-            for (argument, expr) in arguments.iter_mut().zip(&call.arguments) {
-                *argument = cx.eval(expr, file, arena)?;
-            }
-            let arguments = &arguments[..count];
+            let mut computed;
+            let arguments: &[Datum<'x>] = match call.arguments.as_slice() {
+                [] => &[],
+                // A column is read where it lies.
+                [Expr::Column { register, .. }] => std::slice::from_ref(&file[*register as usize]),
+                exprs => {
+                    computed = [Datum::Null; ARGUMENTS_MAX];
+                    let count = exprs.len().min(computed.len());
+                    for (argument, expr) in computed.iter_mut().zip(exprs) {
+                        *argument = cx.eval(expr, file, arena)?;
+                    }
+                    &computed[..count]
+                }
+            };
             if !call.distinct && call.order.is_empty() {
                 state.add(arguments)?;
                 continue;

@@ -153,7 +153,7 @@ pub(super) fn decode<'x>(
 ) -> Result<(), SqlError> {
     let view = RowView::new(row, table.shape());
     for read in columns {
-        file[read.register as usize] = view.get(read.column as usize)?;
+        view.read(read.column as usize, &mut file[read.register as usize])?;
     }
     Ok(())
 }

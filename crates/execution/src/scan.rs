@@ -30,6 +30,7 @@ pub(super) fn identify<'x>(
 }
 
 /// Gives one row of a scan to the sink. The row's bytes live as long as the file's scope.
+#[inline]
 fn give<'s, 'x>(
     cx: &mut Executor<'s>,
     scan: &'s Scan,

@@ -12,6 +12,8 @@
 //! 4. A value lies in the context's arena, in a register or in the expression. It lives as long as
 //!    the evaluation's caller keeps these.
 
+use std::cmp::Ordering;
+
 use bumpalo::Bump;
 
 use super::{BoolOperand, Call, Case, Cast, CastPath, Expr, Extreme};
@@ -123,23 +125,40 @@ impl Call {
     pub(super) fn eval<'a>(&'a self, context: &mut EvalContext<'a, '_>) -> Result<Datum<'a>, SqlError> {
         let function = self.function;
         if let (Some(fast), [left, right]) = (function.fast, self.arguments.as_slice()) {
+            if let Fast::Compare(comparison) = fast
+                && let Some(order) = ready_order(left, right, context)
+            {
+                return Ok(Datum::Bool(comparison.holds(order)));
+            }
             let left = left.eval(context)?;
             let right = right.eval(context)?;
             return fast_call(fast, function, left, right, context);
         }
-        let mut inline = [Datum::Null; INLINE];
-        let arguments: &[Datum<'a>] = if self.arguments.len() <= INLINE {
-            for (slot, argument) in inline.iter_mut().zip(&self.arguments) {
-                *slot = argument.eval(context)?;
+        let (one, two, mut few);
+        let arguments: &[Datum<'a>] = match self.arguments.as_slice() {
+            [argument] => {
+                one = [argument.eval(context)?];
+                &one
             }
-            &inline[..self.arguments.len()]
-        } else {
-            let slots = context.arena.alloc_slice_fill_copy(self.arguments.len(), Datum::Null);
-            for (slot, argument) in slots.iter_mut().zip(&self.arguments) {
-                tick_part(self.arguments.len())?;
-                *slot = argument.eval(context)?;
+            [first, second] => {
+                two = [first.eval(context)?, second.eval(context)?];
+                &two
             }
-            slots
+            arguments if arguments.len() <= INLINE => {
+                few = [Datum::Null; INLINE];
+                for (slot, argument) in few.iter_mut().zip(arguments) {
+                    *slot = argument.eval(context)?;
+                }
+                &few[..arguments.len()]
+            }
+            arguments => {
+                let slots = context.arena.alloc_slice_fill_copy(arguments.len(), Datum::Null);
+                for (slot, argument) in slots.iter_mut().zip(arguments) {
+                    tick_part(arguments.len())?;
+                    *slot = argument.eval(context)?;
+                }
+                slots
+            }
         };
         if function.strict && arguments.iter().any(Datum::is_null) {
             return Ok(Datum::Null);
@@ -163,6 +182,39 @@ impl Call {
             _ => true,
         };
         Ok(Datum::Bool(distinct != negated))
+    }
+}
+
+/// The order of two integers of one type that need no evaluation. They are read where they lie: a
+/// copy of a value that was just written in pieces waits for them.
+#[inline]
+fn ready_order(left: &Expr, right: &Expr, context: &EvalContext<'_, '_>) -> Option<Ordering> {
+    match (ready(left, context)?, ready(right, context)?) {
+        (Ready::Int4(left), Ready::Int4(right)) => Some(left.cmp(&right)),
+        (Ready::Int8(left), Ready::Int8(right)) => Some(left.cmp(&right)),
+        _ => None,
+    }
+}
+
+/// An integer that needs no evaluation.
+enum Ready {
+    Int4(i32),
+    Int8(i64),
+}
+
+#[inline]
+fn ready(expr: &Expr, context: &EvalContext<'_, '_>) -> Option<Ready> {
+    let value = match expr {
+        Expr::Column { register, .. } => &context.registers[*register as usize],
+        Expr::Param { index, .. } => &context.params[*index as usize],
+        Expr::Const(Value::Int4(value), _) => return Some(Ready::Int4(*value)),
+        Expr::Const(Value::Int8(value), _) => return Some(Ready::Int8(*value)),
+        _ => return None,
+    };
+    match value {
+        Datum::Int4(value) => Some(Ready::Int4(*value)),
+        Datum::Int8(value) => Some(Ready::Int8(*value)),
+        _ => None,
     }
 }
 

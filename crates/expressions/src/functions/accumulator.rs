@@ -122,7 +122,8 @@ impl Accumulator {
 
     /// Adds a row. Skips it when the first argument is NULL, except for array_agg.
     pub fn add(&mut self, arguments: &[Datum<'_>]) -> Result<(), SqlError> {
-        let value = arguments.first().copied().unwrap_or(Datum::Bool(true));
+        // Read where it lies: most kinds need one of its words.
+        let value = arguments.first().unwrap_or(&Datum::Bool(true));
         if value.is_null() && self.kind != Kind::ArrayAgg {
             return Ok(());
         }
@@ -137,19 +138,19 @@ impl Accumulator {
                     *squares += i128::from(value) * i128::from(value);
                 }
             }
-            State::Small { .. } | State::Big { .. } => self.add_numeric(value)?,
+            State::Small { .. } | State::Big { .. } => self.add_numeric(*value)?,
             State::Float { sum, squares } => {
-                let value = as_float(value).ok_or_else(|| bad_argument("sum"))?;
+                let value = as_float(*value).ok_or_else(|| bad_argument("sum"))?;
                 add_float((self.kind, self.result), self.count, value, sum, squares)?;
             }
             State::Interval(sum) => match value {
-                Datum::Interval(value) => *sum = sum.plus(value)?,
+                Datum::Interval(value) => *sum = sum.plus(*value)?,
                 _ => return Err(bad_argument("sum")),
             },
-            State::Best(best) => keep_best(best, value, self.kind == Kind::Max)?,
+            State::Best(best) => keep_best(best, *value, self.kind == Kind::Max)?,
             State::Bool(all) => match (value, self.kind) {
-                (Datum::Bool(value), Kind::BoolAnd) => *all &= value,
-                (Datum::Bool(value), _) => *all |= value,
+                (Datum::Bool(value), Kind::BoolAnd) => *all &= *value,
+                (Datum::Bool(value), _) => *all |= *value,
                 _ => return Err(bad_argument("bool_and")),
             },
             State::Bits(bits) => {
@@ -179,10 +180,10 @@ impl Accumulator {
                 bounded(bytes.len())?;
             }
             State::Array(builder) => {
-                builder.push(value)?;
+                builder.push(*value)?;
                 bounded(builder.size())?;
             }
-            State::Arrays(builder, shape) => add_array(builder, shape, value, self.count == 1)?,
+            State::Arrays(builder, shape) => add_array(builder, shape, *value, self.count == 1)?,
         }
         Ok(())
     }

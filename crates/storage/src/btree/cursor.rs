@@ -31,8 +31,10 @@ pub struct Cursor {
     /// The entry after the gap.
     index: usize,
     count: usize,
-    /// Key of the entry yielded last, and where its value lies in the copy.
+    /// Key of the entry yielded last, and where its value lies in the copy. The first `prefix`
+    /// bytes are those that all keys of the copy share.
     key: Vec<u8>,
+    prefix: usize,
     value: Range<usize>,
     /// How many leaves to read ahead when the next one is missing.
     ahead: usize,
@@ -69,6 +71,7 @@ impl Cursor {
             index: 0,
             count: 0,
             key: Vec::new(),
+            prefix: 0,
             value: 0..0,
             ahead: AHEAD_FIRST,
         }
@@ -105,21 +108,31 @@ impl Cursor {
     }
 
     /// Returns the entry after the gap and moves past it.
+    #[inline]
     pub fn next(&mut self, store: &Store) -> Result<Option<Entry<'_>>, Error> {
         if self.copied.is_none() {
             self.seek(store, &[])?;
         }
         while self.index >= self.count {
-            let upper = match Node::of(&*self.leaf).upper() {
-                Some(None) => return Ok(None),
-                Some(Some(range)) => KeyBuffer::of(&self.leaf[range]),
-                None => None,
-            };
-            let upper = upper.ok_or_else(|| self.corrupt())?;
-            self.move_to(store, Way::Step, Aim::At(upper.as_slice()), Gap::Before(upper.as_slice()))?;
+            if !self.go_on(store)? {
+                return Ok(None);
+            }
         }
         self.index += 1;
         self.entry(self.index - 1).map(Some)
+    }
+
+    /// Moves to the leaf after the copied one. False if there is none.
+    #[inline(never)]
+    fn go_on(&mut self, store: &Store) -> Result<bool, Error> {
+        let upper = match Node::of(&*self.leaf).upper() {
+            Some(None) => return Ok(false),
+            Some(Some(range)) => KeyBuffer::of(&self.leaf[range]),
+            None => None,
+        };
+        let upper = upper.ok_or_else(|| self.corrupt())?;
+        self.move_to(store, Way::Step, Aim::At(upper.as_slice()), Gap::Before(upper.as_slice()))?;
+        Ok(true)
     }
 
     /// Returns the entry before the gap and moves before it.
@@ -148,10 +161,8 @@ impl Cursor {
     #[inline]
     fn entry(&mut self, index: usize) -> Result<Entry<'_>, Error> {
         let node = Node::of(&*self.leaf);
-        self.key.clear();
-        let parts = node.prefix().zip(node.suffix(index)).zip(node.value(index));
-        let complete = parts.and_then(|((prefix, suffix), value)| {
-            self.key.extend_from_slice(self.leaf.get(prefix)?);
+        self.key.truncate(self.prefix);
+        let complete = node.suffix(index).zip(node.value(index)).and_then(|(suffix, value)| {
             self.key.extend_from_slice(self.leaf.get(suffix)?);
             self.value = value;
             self.leaf.get(self.value.clone())
@@ -217,9 +228,12 @@ impl Cursor {
                 Gap::After(key) => node.search(key).map(|found| found.index + usize::from(found.exact))?,
                 Gap::End => count,
             };
-            Some((index, count))
+            Some((index, count, node.prefix()?))
         });
-        (self.index, self.count) = found.ok_or_else(|| self.corrupt())?;
+        let (index, count, prefix) = found.ok_or_else(|| self.corrupt())?;
+        (self.index, self.count, self.prefix) = (index, count, prefix.len());
+        self.key.clear();
+        self.key.extend_from_slice(self.leaf.get(prefix).ok_or_else(|| self.corrupt())?);
         Ok(())
     }
 
