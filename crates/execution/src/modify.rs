@@ -7,7 +7,7 @@
 //! What must hold: a change of a row changes its index entries and queues its referential checks in
 //! the same call.
 
-use txn::{InsertOutcome, LockOutcome, Outcome, RowLock, Stamp, Wait};
+use txn::{InsertOutcome, Outcome, RowLock, Stamp};
 
 use super::constraint::{check_row, check_row_of_pointers, unique_violation};
 use super::keys::{index_entry, index_parts, primary_parts, row_key, table_tree, tree};
@@ -190,7 +190,7 @@ fn change_entry(
     index_entry(index, old, old_primary, &mut old_key, &mut old_payload)?;
     index_entry(index, new, new_primary, &mut new_key, &mut new_payload)?;
     if old_key != new_key || old_payload != new_payload {
-        delete_entry(cx, index, &old_key)?;
+        cx.txn.remove_entry(&tree(index.tree), &old_key).map_err(from_txn)?;
         insert_entry(cx, (table, index), new, &new_key, &new_payload)?;
     }
     for buffer in [old_key, old_payload, new_key, new_payload] {
@@ -237,28 +237,6 @@ fn await_rival(cx: &mut Executor<'_>, table: &Table, index: &Index, key: &[u8]) 
     }
     cx.give_bytes(primary);
     cx.give_bytes(row);
-    Ok(())
-}
-
-/// Removes an entry of a row that this transaction has just changed. No other transaction can be
-/// changing the entry.
-fn delete_entry(cx: &mut Executor<'_>, index: &Index, key: &[u8]) -> Result<(), SqlError> {
-    let tree = tree(index.tree);
-    let mut payload = cx.take_bytes();
-    let seen = cx.txn.get(&tree, key, &mut payload).map_err(from_txn)?;
-    let done = match seen {
-        Some(stamp) => cx.txn.delete(&tree, key, stamp).map_err(from_txn)? == Outcome::Done,
-        None => false,
-    };
-    if !done {
-        // The row's newest version is younger than the snapshot, and so is its entry.
-        let outcome =
-            cx.txn.lock_row(&tree, key, RowLock::Update, Wait::Block, &mut payload).map_err(from_txn)?;
-        if let LockOutcome::Locked(stamp) = outcome {
-            cx.txn.delete(&tree, key, stamp).map_err(from_txn)?;
-        }
-    }
-    cx.give_bytes(payload);
     Ok(())
 }
 
@@ -325,7 +303,7 @@ fn remove_entries(
     for index in &table.indexes {
         tick_key(table.indexes.len())?;
         index_entry(index, old, key, &mut entry, &mut payload)?;
-        delete_entry(cx, index, &entry)?;
+        cx.txn.remove_entry(&tree(index.tree), &entry).map_err(from_txn)?;
     }
     cx.give_bytes(entry);
     cx.give_bytes(payload);

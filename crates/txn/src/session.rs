@@ -533,6 +533,13 @@ impl TxnSession {
         self.state().delete(tree, key, seen, &[])
     }
 
+    /// Deletes the newest version under a key, if there is one, whether or not the snapshot sees it.
+    /// For an index entry of a row that this transaction has just changed or deleted: no other
+    /// transaction changes the entry before this one has ended.
+    pub fn remove_entry(&self, tree: &Tree, key: &[u8]) -> Result<(), Error> {
+        self.state().remove_entry(tree, key)
+    }
+
     /// Deletes the row that was read as `seen` and that continues under another key. The caller
     /// inserts it there next, within the same command. Sessions that wait for the row follow it
     /// ([`TxnSession::lock_version`]).

@@ -36,6 +36,8 @@ enum Kind<'a> {
     UpdateKeys(Stamp, &'a [u8]),
     /// A deletion, with the key under which the row continues; empty if it does not.
     Delete(Stamp, &'a [u8]),
+    /// A deletion of the newest version, whichever it is.
+    Remove,
 }
 
 impl<'a> Kind<'a> {
@@ -43,14 +45,14 @@ impl<'a> Kind<'a> {
     fn lock(&self) -> RowLock {
         match self {
             Kind::Update(..) => RowLock::NoKeyUpdate,
-            Kind::Insert(_) | Kind::UpdateKeys(..) | Kind::Delete(..) => RowLock::Update,
+            Kind::Insert(_) | Kind::UpdateKeys(..) | Kind::Delete(..) | Kind::Remove => RowLock::Update,
         }
     }
 
-    /// The version that was read; `None` for an insert.
+    /// The version that was read; `None` for a write that depends on none.
     fn seen(&self) -> Option<Stamp> {
         match *self {
-            Kind::Insert(_) => None,
+            Kind::Insert(_) | Kind::Remove => None,
             Kind::Update(seen, _) | Kind::UpdateKeys(seen, _) | Kind::Delete(seen, _) => Some(seen),
         }
     }
@@ -59,7 +61,7 @@ impl<'a> Kind<'a> {
     fn payload(&self) -> Option<&'a [u8]> {
         match *self {
             Kind::Insert(row) | Kind::Update(_, row) | Kind::UpdateKeys(_, row) => Some(row),
-            Kind::Delete(..) => None,
+            Kind::Delete(..) | Kind::Remove => None,
         }
     }
 
@@ -127,7 +129,9 @@ impl RowWrite<'_> {
         let Some(present) = present else {
             return match self.kind {
                 Kind::Insert(_) => self.unless_locked(),
-                Kind::Update(..) | Kind::UpdateKeys(..) | Kind::Delete(..) => Judgement::Gone(None),
+                Kind::Update(..) | Kind::UpdateKeys(..) | Kind::Delete(..) | Kind::Remove => {
+                    Judgement::Gone(None)
+                }
             };
         };
         let Some(stamp) = Stamp::decode(present) else { return Judgement::Corrupt };
@@ -141,6 +145,8 @@ impl RowWrite<'_> {
                 Kind::UpdateKeys(seen, _) | Kind::Delete(seen, _) if seen == stamp && !stamp.deleted => {
                     self.unless_key_shared()
                 }
+                Kind::Remove if stamp.deleted => Judgement::Gone(None),
+                Kind::Remove => self.unless_key_shared(),
                 Kind::Update(..) | Kind::UpdateKeys(..) | Kind::Delete(..) => Judgement::SelfChanged,
             };
         }
@@ -163,6 +169,7 @@ impl RowWrite<'_> {
                 self.unless_locked()
             }
             _ if stamp.deleted => Judgement::Gone(Some(stamp.txid)),
+            Kind::Remove => self.unless_locked(),
             Kind::Update(..) | Kind::UpdateKeys(..) | Kind::Delete(..) => Judgement::Changed(stamp.txid),
         }
     }
@@ -272,9 +279,9 @@ impl EntryChange for RowWrite<'_> {
             keys: match self.kind {
                 Kind::UpdateKeys(..) => true,
                 Kind::Update(seen, _) => seen.keys && seen.txid == self.txid || self.holds_for_update(),
-                Kind::Insert(_) | Kind::Delete(..) => false,
+                Kind::Insert(_) | Kind::Delete(..) | Kind::Remove => false,
             },
-            deleted: matches!(self.kind, Kind::Delete(..)),
+            deleted: matches!(self.kind, Kind::Delete(..) | Kind::Remove),
         };
         value[..HEADER].copy_from_slice(&stamp.encode());
         value[HEADER..].copy_from_slice(payload);
@@ -325,6 +332,13 @@ impl Inner {
             purge::count_deletion(tree.id);
         }
         self.outcome((tree, key, seen), judgement)
+    }
+
+    pub(super) fn remove_entry(&self, tree: &Tree, key: &[u8]) -> Result<(), Error> {
+        if self.write(tree, key, Kind::Remove)? == Judgement::Write {
+            purge::count_deletion(tree.id);
+        }
+        Ok(())
     }
 
     fn outcome(

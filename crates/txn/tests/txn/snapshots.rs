@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::common::{Bench, Short, store_of, table, text, until};
 use runtime::fiber;
-use txn::{Direction, Engine, Error, InsertOutcome, Isolation, Outcome, Range};
+use txn::{Direction, Engine, Error, InsertOutcome, Isolation, Outcome, Range, TxnSession};
 
 use Isolation::{ReadCommitted, RepeatableRead};
 
@@ -64,6 +64,30 @@ fn repeatable_read_puts_no_row_in_the_place_of_one_that_it_sees() {
         b.commit(true).unwrap();
         let all = ["gone", "own", "unseen"].map(|key| (key.to_owned(), "3".to_owned()));
         assert_eq!(a.alone(|| a.all()), all);
+    });
+}
+
+#[test]
+fn an_entry_is_removed_whichever_its_newest_version_is() {
+    Bench::new("entries").run(|engine| {
+        let (a, b) = (engine.session().unwrap(), engine.session().unwrap());
+        a.alone(|| (a.put("old", "1"), a.put("newer", "1"), a.put("gone", "1")));
+        a.alone(|| a.remove("gone"));
+        let remove = |key: &str| b.remove_entry(&table(), key.as_bytes()).unwrap();
+        let commit = |session: &TxnSession| session.commit(true);
+        for (end, left) in [(TxnSession::rollback as fn(&TxnSession) -> _, 2), (commit, 0)] {
+            b.start(ReadCommitted);
+            // Neither version is in the snapshot: another session's, and one of this command.
+            a.alone(|| a.set("newer", "2"));
+            assert_eq!(b.put("own", "1"), InsertOutcome::Done);
+            // What is gone already stays so.
+            ["old", "newer", "own", "gone", "never", "old", "own"].iter().for_each(|key| remove(key));
+            assert_eq!(b.read("old").as_deref(), Some("1"), "a statement does not see its own changes");
+            b.statement_start().unwrap();
+            assert_eq!(b.all(), []);
+            end(&b).unwrap();
+            assert_eq!(a.alone(|| a.all()).len(), left);
+        }
     });
 }
 
