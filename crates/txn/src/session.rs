@@ -533,9 +533,9 @@ impl TxnSession {
         self.state().delete(tree, key, seen, &[])
     }
 
-    /// Deletes the newest version under a key, if there is one, whether or not the snapshot sees it.
-    /// For an index entry of a row that this transaction has just changed or deleted: no other
-    /// transaction changes the entry before this one has ended.
+    /// Deletes the newest version under a key, if there is one, also if the snapshot does not see
+    /// it. It is for an index entry of a row that this transaction has just changed or deleted.
+    /// Until its end no other transaction changes that entry.
     pub fn remove_entry(&self, tree: &Tree, key: &[u8]) -> Result<(), Error> {
         self.state().remove_entry(tree, key)
     }

@@ -3,8 +3,8 @@
 //!
 //! What must hold:
 //!
-//! 1. No matching row has a NULL in the tested column: the column is NOT NULL and no other outer
-//!    join makes it NULL, or a NULL in it makes ON false or NULL.
+//! 1. No matching row has a NULL in the tested column. Either the column is NOT NULL and no other
+//!    outer join makes it NULL, or a NULL in it keeps ON from being true.
 //! 2. The anti join leaves NULLs in the columns of the nullable side, as the left join does.
 //! 3. ON is not volatile, and no subquery of it is still to be planned, as for EXISTS
 //!    ([`super::semi`]).

@@ -80,7 +80,7 @@ fn an_entry_is_removed_whichever_its_newest_version_is() {
             // Neither version is in the snapshot: another session's, and one of this command.
             a.alone(|| a.set("newer", "2"));
             assert_eq!(b.put("own", "1"), InsertOutcome::Done);
-            // What is gone already stays so.
+            // A removed entry stays removed.
             ["old", "newer", "own", "gone", "never", "old", "own"].iter().for_each(|key| remove(key));
             assert_eq!(b.read("old").as_deref(), Some("1"), "a statement does not see its own changes");
             b.statement_start().unwrap();
