@@ -12,8 +12,6 @@
 //! 4. A value lies in the context's arena, in a register or in the expression. It lives as long as
 //!    the evaluation's caller keeps these.
 
-use std::cmp::Ordering;
-
 use bumpalo::Bump;
 
 use super::{BoolOperand, Call, Case, Cast, CastPath, Expr, Extreme};
@@ -125,41 +123,31 @@ impl Call {
     pub(super) fn eval<'a>(&'a self, context: &mut EvalContext<'a, '_>) -> Result<Datum<'a>, SqlError> {
         let function = self.function;
         if let (Some(fast), [left, right]) = (function.fast, self.arguments.as_slice()) {
-            if let Fast::Compare(comparison) = fast
-                && let Some(order) = ready_order(left, right, context)
-            {
-                return Ok(Datum::Bool(comparison.holds(order)));
+            if let Fast::Compare(comparison) = fast {
+                if let Some(a) = ready_integer(left, context)
+                    && let Some(b) = ready_integer(right, context)
+                {
+                    return Ok(Datum::Bool(comparison.holds(a.cmp(&b))));
+                }
+                if let Some(result) = compare_ready(comparison, (left, right), context) {
+                    return result.map(Datum::Bool);
+                }
             }
             let left = left.eval(context)?;
             let right = right.eval(context)?;
             return fast_call(fast, function, left, right, context);
         }
-        let (one, two, mut few);
-        let arguments: &[Datum<'a>] = match self.arguments.as_slice() {
-            [argument] => {
-                one = [argument.eval(context)?];
-                &one
-            }
-            [first, second] => {
-                two = [first.eval(context)?, second.eval(context)?];
-                &two
-            }
-            arguments if arguments.len() <= INLINE => {
-                few = [Datum::Null; INLINE];
-                for (slot, argument) in few.iter_mut().zip(arguments) {
-                    *slot = argument.eval(context)?;
-                }
-                &few[..arguments.len()]
-            }
-            arguments => {
-                let slots = context.arena.alloc_slice_fill_copy(arguments.len(), Datum::Null);
-                for (slot, argument) in slots.iter_mut().zip(arguments) {
-                    tick_part(arguments.len())?;
-                    *slot = argument.eval(context)?;
-                }
-                slots
-            }
+        let mut inline = [Datum::Null; INLINE];
+        let count = self.arguments.len();
+        let places = match inline.get_mut(..count) {
+            Some(places) => places,
+            None => context.arena.alloc_slice_fill_copy(count, Datum::Null),
         };
+        for (place, argument) in places.iter_mut().zip(&self.arguments) {
+            tick_part(count)?;
+            put_argument(argument, place, context)?;
+        }
+        let arguments = &*places;
         if function.strict && arguments.iter().any(Datum::is_null) {
             return Ok(Datum::Null);
         }
@@ -185,37 +173,103 @@ impl Call {
     }
 }
 
-/// The order of two integers of one type that need no evaluation. They are read where they lie: a
-/// copy of a value that was just written in pieces waits for them.
+/// An integer that needs no evaluation, read where it lies.
 #[inline]
-fn ready_order(left: &Expr, right: &Expr, context: &EvalContext<'_, '_>) -> Option<Ordering> {
-    match (ready(left, context)?, ready(right, context)?) {
-        (Ready::Int4(left), Ready::Int4(right)) => Some(left.cmp(&right)),
-        (Ready::Int8(left), Ready::Int8(right)) => Some(left.cmp(&right)),
-        _ => None,
-    }
-}
-
-/// An integer that needs no evaluation.
-enum Ready {
-    Int4(i32),
-    Int8(i64),
-}
-
-#[inline]
-fn ready(expr: &Expr, context: &EvalContext<'_, '_>) -> Option<Ready> {
+fn ready_integer(expr: &Expr, context: &EvalContext<'_, '_>) -> Option<i64> {
     let value = match expr {
         Expr::Column { register, .. } => &context.registers[*register as usize],
         Expr::Param { index, .. } => &context.params[*index as usize],
-        Expr::Const(Value::Int4(value), _) => return Some(Ready::Int4(*value)),
-        Expr::Const(Value::Int8(value), _) => return Some(Ready::Int8(*value)),
+        Expr::Const(Value::Int4(value), _) => return Some((*value).into()),
+        Expr::Const(Value::Int8(value), _) => return Some(*value),
         _ => return None,
     };
     match value {
-        Datum::Int4(value) => Some(Ready::Int4(*value)),
-        Datum::Int8(value) => Some(Ready::Int8(*value)),
+        Datum::Int4(value) => Some((*value).into()),
+        Datum::Int8(value) => Some(*value),
         _ => None,
     }
+}
+
+/// A value of another frequent type that needs no evaluation.
+enum Ready<'r> {
+    Date(i32),
+    Timestamp(i64),
+    Timestamptz(i64),
+    Text(&'r str),
+}
+
+impl<'r> Ready<'r> {
+    /// The value of a column, a parameter or a constant.
+    #[inline]
+    fn of(expr: &'r Expr, context: &EvalContext<'r, 'r>) -> Option<Ready<'r>> {
+        let value = match expr {
+            Expr::Column { register, .. } => &context.registers[*register as usize],
+            Expr::Param { index, .. } => &context.params[*index as usize],
+            Expr::Const(value, _) => return Ready::of_constant(value),
+            _ => return None,
+        };
+        match value {
+            Datum::Text(value) => Some(Ready::Text(value)),
+            Datum::Date(value) => Some(Ready::Date(*value)),
+            Datum::Timestamp(value) => Some(Ready::Timestamp(*value)),
+            Datum::Timestamptz(value) => Some(Ready::Timestamptz(*value)),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn of_constant(value: &'r Value) -> Option<Ready<'r>> {
+        match value {
+            Value::Text(value) => Some(Ready::Text(value)),
+            Value::Date(value) => Some(Ready::Date(*value)),
+            Value::Timestamp(value) => Some(Ready::Timestamp(*value)),
+            Value::Timestamptz(value) => Some(Ready::Timestamptz(*value)),
+            _ => None,
+        }
+    }
+}
+
+/// The result of a comparison whose operands are no integers, need no evaluation and are of one
+/// type. `None`: they are others.
+fn compare_ready<'r>(
+    comparison: Comparison,
+    (left, right): (&'r Expr, &'r Expr),
+    context: &EvalContext<'r, 'r>,
+) -> Option<Result<bool, SqlError>> {
+    let order = match (Ready::of(left, context)?, Ready::of(right, context)?) {
+        (Ready::Timestamp(left), Ready::Timestamp(right))
+        | (Ready::Timestamptz(left), Ready::Timestamptz(right)) => left.cmp(&right),
+        (Ready::Date(left), Ready::Date(right)) => left.cmp(&right),
+        (Ready::Text(left), Ready::Text(right)) => {
+            let (left, right) = (left.as_bytes(), right.as_bytes());
+            return Some(match comparison {
+                Comparison::Equal => work::equal(left, right),
+                Comparison::NotEqual => work::equal(left, right).map(|equal| !equal),
+                _ => work::compare(left, right).map(|order| comparison.holds(order)),
+            });
+        }
+        _ => return None,
+    };
+    Some(Ok(comparison.holds(order)))
+}
+
+/// Puts an argument's value into its place. A text is written there and nowhere before: a copy of
+/// bytes that were just written in pieces waits for them.
+#[inline]
+fn put_argument<'a>(
+    expr: &'a Expr,
+    place: &mut Datum<'a>,
+    context: &mut EvalContext<'a, '_>,
+) -> Result<(), SqlError> {
+    match expr {
+        Expr::Column { register, .. } => match &context.registers[*register as usize] {
+            Datum::Text(text) => *place = Datum::Text(text),
+            other => *place = *other,
+        },
+        Expr::Const(Value::Text(text), _) => *place = Datum::Text(text),
+        expr => *place = expr.eval(context)?,
+    }
+    Ok(())
 }
 
 /// Calls a function over values. The result of a strict function with a NULL argument is NULL,
