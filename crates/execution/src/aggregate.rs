@@ -12,7 +12,7 @@ use super::firsts::{Seen, Sight};
 use super::memory::{encode_key, give, pack_registers, unpack_registers, used};
 use super::records::Keys;
 use super::sort::sort_key;
-use super::{Arena, Executor, File, Flow, Sink, run};
+use super::{Arena, Executor, File, Flow, Sink, counting, run};
 use crate::spill::{Sorted, Sorter, pack, unpack};
 use expressions::expr::Expr;
 use expressions::functions::Accumulator;
@@ -135,6 +135,12 @@ impl<'s> Aggregation<'s> {
         if self.groups.is_empty() {
             found.keys.push(&[]);
             found.states.extend(self.start());
+            if self.calls.iter().all(counting::counts_rows)
+                && let Some(rows) = counting::rows(cx, self.input, file, arena)?
+            {
+                found.states(0).iter_mut().for_each(|state| state.add_rows(rows));
+                return Ok(found);
+            }
             run(cx, self.input, file, arena, &mut |cx, file, arena| {
                 self.feed(cx, (0, found.states(0)), kept, file, arena)?;
                 Ok(Flow::More)

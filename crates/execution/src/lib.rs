@@ -26,6 +26,7 @@ mod combined;
 mod common;
 mod constraint;
 pub mod copy;
+mod counting;
 pub mod ddl;
 mod equi_join;
 pub mod error;

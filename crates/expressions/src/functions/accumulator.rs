@@ -210,6 +210,12 @@ impl Accumulator {
         Ok(())
     }
 
+    /// Adds so many rows to count(*).
+    pub fn add_rows(&mut self, rows: u64) {
+        debug_assert_eq!(self.kind, Kind::CountRows);
+        self.count += rows as i64;
+    }
+
     /// The result over the rows so far; NULL without rows, except for count.
     pub fn finish<'a>(&self, arena: &'a Bump) -> Result<Datum<'a>, SqlError> {
         if matches!(self.kind, Kind::CountRows | Kind::Count) {

@@ -10,7 +10,7 @@
 //! - When a scan meets a leaf that is not resident, it reads the leaves after it too: 4 at first,
 //!   more each time.
 
-use std::ops::Range;
+use std::ops::{Bound, Range};
 
 use super::Tree;
 use super::descend::{Aim, Retry, Stop, descend};
@@ -120,6 +120,42 @@ impl Cursor {
         }
         self.index += 1;
         self.entry(self.index - 1).map(Some)
+    }
+
+    /// Moves past the entries after the gap that lie in one leaf before `end`, and returns their
+    /// places for [`Cursor::value_at`]. None if no entry is left.
+    pub fn next_places(&mut self, store: &Store, end: Bound<&[u8]>) -> Result<Option<Range<usize>>, Error> {
+        if self.copied.is_none() {
+            self.seek(store, &[])?;
+        }
+        while self.index >= self.count {
+            if !self.go_on(store)? {
+                return Ok(None);
+            }
+        }
+        let stop = self.place_of(end).ok_or_else(|| self.corrupt())?;
+        if stop <= self.index {
+            return Ok(None);
+        }
+        Ok(Some(std::mem::replace(&mut self.index, stop)..stop))
+    }
+
+    /// The place behind the last entry of the copied leaf that lies before `end`.
+    fn place_of(&self, end: Bound<&[u8]>) -> Option<usize> {
+        let node = Node::of(&*self.leaf);
+        let (Bound::Included(key) | Bound::Excluded(key)) = end else { return Some(self.count) };
+        if node.upper()?.is_some_and(|upper| self.leaf[upper] <= *key) {
+            return Some(self.count);
+        }
+        let found = node.search(key)?;
+        Some(found.index + usize::from(found.exact && matches!(end, Bound::Included(_))))
+    }
+
+    /// The value of the entry at a place. The cursor must not have moved to another leaf since.
+    #[inline]
+    pub fn value_at(&self, place: usize) -> Result<&[u8], Error> {
+        let value = Node::of(&*self.leaf).value(place).and_then(|value| self.leaf.get(value));
+        value.ok_or_else(|| self.corrupt())
     }
 
     /// Moves to the leaf after the copied one. False if there is none.

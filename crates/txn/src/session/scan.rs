@@ -109,6 +109,40 @@ impl Scan {
         }
     }
 
+    /// Counts the visible entries that lie in one leaf, and moves past them. None if no entry is left.
+    /// Only for a scan forward.
+    pub fn count_leaf(&mut self, session: &TxnSession) -> Result<Option<u64>, Error> {
+        debug_assert_eq!(self.direction, Direction::Forward);
+        if self.ended {
+            return Ok(None);
+        }
+        let state = session.state();
+        let engine = state.engine();
+        let store = engine.store();
+        if let Some(start) = self.start.take() {
+            begin(&mut self.cursor, self.direction, store, &start)?;
+        }
+        let Some(places) = self.cursor.next_places(store, self.end.as_ref().map(Vec::as_slice))? else {
+            self.ended = true;
+            return Ok(None);
+        };
+        let (mut count, mut depends) = (0, Lsn::ZERO);
+        for place in places {
+            let seen = match look(engine, &self.snapshot, self.cursor.value_at(place)?, &mut depends) {
+                Look::This(_) => true,
+                Look::Absent => false,
+                Look::Older(pointer) => {
+                    let room = (&mut self.record, &mut self.row);
+                    older(engine, &self.snapshot, pointer, room, &mut depends)?.is_some()
+                }
+                Look::Corrupt => return Err(Error::CorruptRow),
+            };
+            count += u64::from(seen);
+        }
+        state.depend_on_commit(depends);
+        Ok(Some(count))
+    }
+
     /// Goes on with another range, in the same direction. If the range begins in the leaf that the
     /// scan has read last, that needs no descent.
     pub fn go_on(&mut self, range: Range<'_>) {

@@ -45,6 +45,7 @@ fn probe(store: &Store, tree: Tree, model: &Model, key: &[u8]) {
     assert_eq!(own(cursor.next(store).unwrap()), after);
     cursor.seek_after(store, key).unwrap();
     assert_eq!(own(cursor.prev(store).unwrap()), pair(model.range(..=key.to_vec()).next_back()));
+    places(store, tree, model, key);
     // In the same leaf, in leaves behind it, and before it.
     let behind = model.range(key.to_vec()..).map(|(key, _)| key.as_slice());
     for near in behind.step_by(17).take(5).chain([key, &[]]) {
@@ -52,6 +53,31 @@ fn probe(store: &Store, tree: Tree, model: &Model, key: &[u8]) {
         assert_eq!(own(cursor.next(store).unwrap()), pair(model.range(near.to_vec()..).next()));
         cursor.seek_near(store, near).unwrap();
         assert_eq!(own(cursor.prev(store).unwrap()), pair(model.range(..near.to_vec()).next_back()));
+    }
+}
+
+/// The entries behind a key, read by places, up to a bound in the same leaf, in a later one, and to
+/// the end.
+fn places(store: &Store, tree: Tree, model: &Model, key: &[u8]) {
+    let behind: Vec<&[u8]> = model.range(key.to_vec()..).map(|(key, _)| key.as_slice()).collect();
+    let some = [behind.get(2), behind.get(400)].into_iter().flatten().copied();
+    let bounds = some.flat_map(|end| [Bound::Included(end), Bound::Excluded(end)]);
+    for end in bounds.chain([Bound::Unbounded, Bound::Excluded(key), Bound::Included(key)]) {
+        let mut cursor = Cursor::new(tree);
+        cursor.seek(store, key).unwrap();
+        let mut read = Vec::new();
+        while let Some(places) = cursor.next_places(store, end).unwrap() {
+            assert!(!places.is_empty());
+            read.extend(places.map(|place| cursor.value_at(place).unwrap().to_vec()));
+        }
+        let is_before = |key: &&[u8]| match end {
+            Bound::Included(end) => *key <= end,
+            Bound::Excluded(end) => *key < end,
+            Bound::Unbounded => true,
+        };
+        let expected: Vec<Vec<u8>> =
+            behind.iter().take_while(|key| is_before(key)).map(|key| model[*key].clone()).collect();
+        assert_eq!(read, expected);
     }
 }
 
