@@ -202,26 +202,27 @@ impl<const PINS: u32> VersionLatch<PINS> {
     }
 
     /// Gives the latch back after a change: readers that began before must start over. Only for the
-    /// holder.
+    /// holder. Returns the word that this leaves.
     #[inline]
-    pub fn unlock_changed(&self, hold: Hold) {
+    pub fn unlock_changed(&self, hold: Hold) -> Version<PINS> {
         hold.end(self.key());
         held::release();
         preemption_point();
         // Release: who sees the new word sees what was written. An addition, since pins come and
         // go.
-        self.word.fetch_add(Self::VERSION - Self::LATCH, Ordering::Release);
+        let raise = Self::VERSION - Self::LATCH;
+        Version(self.word.fetch_add(raise, Ordering::Release).wrapping_add(raise))
     }
 
     /// Gives the latch back when nothing was changed: readers that began before stay valid. Only
-    /// for the holder.
+    /// for the holder. Returns the word that this leaves.
     #[inline]
-    pub fn unlock_unchanged(&self, hold: Hold) {
+    pub fn unlock_unchanged(&self, hold: Hold) -> Version<PINS> {
         hold.end(self.key());
         held::release();
         preemption_point();
         // Release: what was written beside the latched bytes is seen by the next holder.
-        self.word.fetch_sub(Self::LATCH, Ordering::Release);
+        Version(self.word.fetch_sub(Self::LATCH, Ordering::Release) - Self::LATCH)
     }
 
     /// The latch's name in the profiler's marks: its address.

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use runtime::hash::SeededMap;
 use storage::Lsn;
-use storage::btree::Tree;
+use storage::btree::{Near, Tree};
 use sync::atomic::Ordering;
 
 use crate::locks::{AdvisoryKey, Tag};
@@ -154,6 +154,10 @@ struct Savepoint {
     raised: usize,
 }
 
+/// Trees whose last changed leaf a session keeps in mind. Trees share the places by number. A
+/// table's tree and those of its indexes mostly have numbers in a row.
+const NEAR: usize = 8;
+
 /// A session's state.
 pub(crate) struct Inner {
     engine: Arc<Engine>,
@@ -191,6 +195,8 @@ pub(crate) struct Inner {
     savepoints: RefCell<Vec<Savepoint>>,
     savepoints_made: Cell<u64>,
     limits: Arc<WaitLimits>,
+    /// The leaves of its last changes, by tree.
+    near: [Cell<Near>; NEAR],
     /// Scratch space, kept between uses.
     scratch: RefCell<Vec<u8>>,
     /// Called once the dropped session has taken its transaction back.
@@ -234,6 +240,7 @@ impl Inner {
             savepoints: RefCell::new(Vec::new()),
             savepoints_made: Cell::new(0),
             limits: Arc::default(),
+            near: Default::default(),
             scratch: RefCell::new(Vec::new()),
             farewell: RefCell::new(None),
             #[cfg(variants)]

@@ -2,7 +2,7 @@
 //!
 //! The steps of a change:
 //! 1. The change ensures log room. It finds the leaf and latches it in the state that the
-//!    search saw.
+//!    search saw, or that the change before left ([`Near`]).
 //! 2. The change decides, given the present value. When the leaf has no room, the change releases
 //!    the latch, makes room, and begins at 1 again.
 //! 3. The change writes the new value into a scratch buffer. The bytes that differ from the old
@@ -14,6 +14,7 @@ use std::cell::RefCell;
 use runtime::core_local;
 
 use super::descend::{Aim, Retry, Stop};
+use super::near::Near;
 use super::{Action, EntryChange, MAX_ENTRY, MAX_KEY, Tree, merge, split};
 use crate::log::Share;
 use crate::node::edit;
@@ -95,6 +96,17 @@ enum Attempt {
 impl Tree {
     /// Runs one change of the entry at `key`.
     pub fn change(&self, store: &Store, key: &[u8], change: &mut impl EntryChange) -> Result<(), Error> {
+        self.change_near(store, key, &mut Near::default(), change)
+    }
+
+    /// As [`Tree::change`], for one of several changes, which share `near`.
+    pub fn change_near(
+        &self,
+        store: &Store,
+        key: &[u8],
+        near: &mut Near,
+        change: &mut impl EntryChange,
+    ) -> Result<(), Error> {
         if key.len() > MAX_KEY {
             return Err(Error::TooLarge { bytes: key.len(), limit: MAX_KEY });
         }
@@ -103,7 +115,7 @@ impl Tree {
         let share = if change.compensates() { Share::Reserved } else { Share::Ordinary };
         loop {
             store.wal.ensure_for(share, LOG_ROOM)?;
-            match self.try_change(store, &mut retry, key, change, &mut scratch) {
+            match self.try_change(store, (&mut retry, near), key, change, &mut scratch) {
                 Ok(Attempt::Done(false)) => return Ok(()),
                 Ok(Attempt::Done(true)) => {
                     drop(scratch);
@@ -121,14 +133,19 @@ impl Tree {
     fn try_change(
         &self,
         store: &Store,
-        retry: &mut Retry<'_>,
+        (retry, near): (&mut Retry<'_>, &mut Near),
         key: &[u8],
         change: &mut impl EntryChange,
         scratch: &mut Scratch,
     ) -> Result<Attempt, Stop> {
-        let mut page = retry.latch_leaf(self, Aim::At(key))?;
-        change_leaf(store, &mut page, key, change, scratch)
-            .ok_or_else(|| Stop::Corrupt(page.page_no(), "unreadable leaf"))
+        let mut page = match near.latch(&store.pool, self, key) {
+            Some(page) => page,
+            None => retry.latch_leaf(self, Aim::At(key))?,
+        };
+        let attempt = change_leaf(store, &mut page, key, change, scratch)
+            .ok_or_else(|| Stop::Corrupt(page.page_no(), "unreadable leaf"))?;
+        near.leave(self, page);
+        Ok(attempt)
     }
 }
 

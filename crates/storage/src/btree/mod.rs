@@ -15,7 +15,7 @@
 //!   all.
 //!
 //! `crate::node` reads and changes one page. The files here, from below: `descend` (the way to a
-//! node), `lookup`, `cursor`, `change`, `split`, `merge`, `build`, `walk`, `sample`, `check`.
+//! node), `lookup`, `cursor`, `near`, `change`, `split`, `merge`, `build`, `walk`, `sample`, `check`.
 
 mod build;
 mod change;
@@ -25,6 +25,7 @@ mod descend;
 mod logged;
 mod lookup;
 mod merge;
+mod near;
 mod reserve;
 mod sample;
 mod split;
@@ -39,6 +40,7 @@ pub(crate) use check::space as checked_space;
 pub use check::{Problem, Report};
 pub use cursor::{Cursor, Entry};
 pub(crate) use lookup::read_value;
+pub use near::Near;
 pub use sample::{Drawn, Size};
 pub use walk::Statistics;
 

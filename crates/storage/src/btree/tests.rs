@@ -15,7 +15,7 @@ use sync::atomic::{AtomicU64, Ordering};
 use runtime::memory::HugePages;
 use runtime::{Options, Runtime};
 
-use super::{Action, EntryChange, Tree};
+use super::{Action, EntryChange, Near, Tree};
 use crate::log::{TxnLink, WalOptions};
 use crate::recovery::UndoHandler;
 use crate::store::StoreOptions;
@@ -140,14 +140,22 @@ impl EntryChange for Take {
 }
 
 fn put(store: &Store, tree: Tree, key: &[u8], value: &[u8]) -> (Option<Vec<u8>>, Lsn) {
+    put_near(store, tree, &mut Near::default(), key, value)
+}
+
+fn put_near(store: &Store, tree: Tree, near: &mut Near, key: &[u8], value: &[u8]) -> (Option<Vec<u8>>, Lsn) {
     let mut change = Put { value, before: None, lsn: Lsn::ZERO };
-    tree.change(store, key, &mut change).unwrap();
+    tree.change_near(store, key, near, &mut change).unwrap();
     (change.before, change.lsn)
 }
 
 fn take(store: &Store, tree: Tree, key: &[u8]) -> (Option<Vec<u8>>, Lsn) {
+    take_near(store, tree, &mut Near::default(), key)
+}
+
+fn take_near(store: &Store, tree: Tree, near: &mut Near, key: &[u8]) -> (Option<Vec<u8>>, Lsn) {
     let mut change = Take { before: None, lsn: Lsn::ZERO };
-    tree.change(store, key, &mut change).unwrap();
+    tree.change_near(store, key, near, &mut change).unwrap();
     (change.before, change.lsn)
 }
 

@@ -7,6 +7,7 @@
 //! at a time.
 
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 
 use runtime::{Cause, fail_stop};
 use sync::profile::Hold;
@@ -140,18 +141,32 @@ impl<'p> PageMut<'p> {
     }
 }
 
-impl Drop for PageMut<'_> {
-    fn drop(&mut self) {
+impl PageMut<'_> {
+    /// Gives the latch back, and returns the state in which that leaves the frame.
+    #[inline]
+    pub(crate) fn unlock(self) -> State {
+        ManuallyDrop::new(self).release()
+    }
+
+    /// Gives the latch back. The guard is not used again.
+    #[inline]
+    fn release(&mut self) -> State {
         let header = self.pool.header(self.frame);
         if self.changed {
             if runtime::is_panicking() {
                 // The page holds half a change, which the log lacks: nobody may see it.
                 fail_stop(Cause::Engine, format_args!("a panic while page {} was changed", self.page_no()));
             }
-            header.latch.unlock_changed(self.hold);
+            header.latch.unlock_changed(self.hold)
         } else {
-            header.latch.unlock_unchanged(self.hold);
+            header.latch.unlock_unchanged(self.hold)
         }
+    }
+}
+
+impl Drop for PageMut<'_> {
+    fn drop(&mut self) {
+        self.release();
     }
 }
 

@@ -410,9 +410,13 @@ impl Inner {
         let (tree, key, kind) = (change.tree, change.key, change.kind);
         let tag = TagRef::Row(tree.id, key);
         let own = kind.lock() as u8;
+        let place = &self.near[tree.id as usize % self.near.len()];
         loop {
             purge::set_horizon(engine.horizon());
-            tree.change(engine.store(), key, change)?;
+            let mut near = place.get();
+            let changed = tree.change_near(engine.store(), key, &mut near, change);
+            place.set(near);
+            changed?;
             let (mode, waited) = match change.judgement {
                 Judgement::NoRoom => {
                     engine.undo.provide(engine.store(), change.core, change.room, engine.horizon())?;

@@ -95,16 +95,21 @@ fn run(cores: usize, frames: usize, keys: u64, steps: u64) {
 /// ones.
 fn own_keys(store: &Store, tree: Tree, owner: u64, owners: u64, keys: u64, steps: u64) {
     let mut random = Random(owner * 1_000_003);
+    let (mut near, mut number) = (Near::default(), 0);
     let mut there = std::collections::HashMap::new();
     let mut value = Vec::new();
     for step in 0..steps {
         runtime::fiber::safe_point();
-        let number = random.below(keys);
+        // Half of the keys lie beside the one before, mostly in the same leaf.
+        number = match random.below(2) {
+            0 => (number + random.below(4)) % keys,
+            _ => random.below(keys),
+        };
         let key = key_of(number);
         if number.is_multiple_of(4) {
             assert!(tree.get_into(store, &key, &mut value).unwrap(), "{number} is always there");
             assert_whole(number, &value);
-            let before = put(store, tree, &key, &value_of(number, step)).0;
+            let before = put_near(store, tree, &mut near, &key, &value_of(number, step)).0;
             assert_whole(number, &before.expect("always there"));
             continue;
         }
@@ -120,12 +125,10 @@ fn own_keys(store: &Store, tree: Tree, owner: u64, owners: u64, keys: u64, steps
         // Whole ranges come and go, so that leaves are split and merged again.
         if (step / 500 + number / 64).is_multiple_of(2) {
             let new = value_of(number, step);
-            let mut change = Put { value: &new, before: None, lsn: Lsn::ZERO };
-            tree.change(store, &key, &mut change).unwrap();
-            assert_eq!(change.before, expected);
+            assert_eq!(put_near(store, tree, &mut near, &key, &new).0, expected);
             there.insert(number, step);
         } else {
-            assert_eq!(take(store, tree, &key).0, expected);
+            assert_eq!(take_near(store, tree, &mut near, &key).0, expected);
             there.remove(&number);
         }
     }

@@ -83,6 +83,7 @@ fn places(store: &Store, tree: Tree, model: &Model, key: &[u8]) {
 
 fn random_steps(store: &Store, tree: Tree, seed: u64, steps: usize) {
     let (mut random, mut model) = (Random(seed), Model::new());
+    let mut near = Near::default();
     for step in 0..steps {
         // Phases of growing and of shrinking, so that merges and lower roots happen too.
         let shrinking = step * 6 / steps % 2 == 1;
@@ -92,10 +93,10 @@ fn random_steps(store: &Store, tree: Tree, seed: u64, steps: usize) {
                 Some((key, _)) if shrinking => key.clone(),
                 _ => key,
             };
-            assert_eq!(take(store, tree, &key).0, model.remove(&key));
+            assert_eq!(take_near(store, tree, &mut near, &key).0, model.remove(&key));
         } else {
             let value = random_value(&mut random, &key);
-            assert_eq!(put(store, tree, &key, &value).0, model.insert(key, value));
+            assert_eq!(put_near(store, tree, &mut near, &key, &value).0, model.insert(key, value));
         }
         if step % 50 == 0 {
             let key = random_key(&mut random, 3000);
@@ -116,7 +117,7 @@ fn random_steps(store: &Store, tree: Tree, seed: u64, steps: usize) {
     assert_eq!(scan(store, tree), sorted(&model));
     assert_eq!(scan_back(store, tree), sorted(&model));
     for key in model.keys() {
-        take(store, tree, key);
+        take_near(store, tree, &mut near, key);
     }
     let report = assert_sound(store, tree);
     assert_eq!((report.entries, report.pages), (0, 1), "an emptied tree has given its pages back");
@@ -139,6 +140,59 @@ fn a_tree_is_a_map() {
         });
     }
     assert_eq!(used(&store), before - 1, "every page came back");
+    bench.close(store);
+}
+
+#[test]
+fn a_leaf_is_found_without_a_walk_only_while_nobody_changed_it() {
+    let bench = Bench::new(1, 64);
+    let (store, tree) = bench.create();
+    bench.run(&store, |store| {
+        let key = |number: u64| number.to_be_bytes();
+        let finds = |near: &Near, number| {
+            let mut near = *near;
+            near.latch(&store.pool, &tree, &key(number)).is_some()
+        };
+        for number in (0..2_000).step_by(4) {
+            put(store, tree, &key(number), &[1; 100]);
+        }
+        // Two changes of one leaf, of which nobody else changes the leaf after the second.
+        let two = |near: &mut Near, number| {
+            put_near(store, tree, near, &key(number), &[2; 100]);
+            assert!(!finds(near, number), "one change alone is no run of neighbours");
+            put_near(store, tree, near, &key(number + 1), &[2; 100]);
+            assert!(finds(near, number) && finds(near, number), "a look changes nothing");
+        };
+        let mut near = Near::default();
+        two(&mut near, 400);
+        assert!(!finds(&near, 1_900), "another leaf's key");
+        let other = Tree::new(tree.id + 1, tree.root);
+        let found = near.latch(&store.pool, &other, &key(400)).is_some();
+        assert!(!found, "another tree's");
+        put_near(store, tree, &mut near, &key(402), &[3; 100]);
+        assert!(finds(&near, 400), "a run goes on");
+        // A change, a split, a merge, an eviction by others.
+        put(store, tree, &key(403), &[4; 100]);
+        assert!(!finds(&near, 400));
+        two(&mut near, 800);
+        for number in 600..1_000 {
+            put(store, tree, &key(number), &[5; 100]);
+        }
+        assert!(!finds(&near, 800));
+        two(&mut near, 700);
+        for number in (0..2_000).filter(|number| *number != 700) {
+            take(store, tree, &key(number));
+        }
+        assert!(!finds(&near, 700));
+        put(store, tree, &key(1_500), &[1; 100]);
+        two(&mut near, 1_600);
+        let far = Tree::create_at(store, TREE + 1, store.space.claim().unwrap()).unwrap();
+        for number in 0..10_000 {
+            put(store, far, &key(number), &[6; 100]);
+        }
+        assert!(!finds(&near, 1_600), "its frame has another page");
+        assert_eq!(take_near(store, tree, &mut near, &key(1_601)).0, Some(vec![2; 100]));
+    });
     bench.close(store);
 }
 
