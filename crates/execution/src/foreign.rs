@@ -416,7 +416,7 @@ fn act(
                 let outcome = (|| {
                     let row = old_row(child, &bytes, &memory)?;
                     if action == ReferentialAction::Cascade && new.is_none() {
-                        return remove_row(cx, child, (&primary, stamp, row));
+                        return remove_row(cx, child, (&primary, stamp, row), None);
                     }
                     let changed = changed_child(cx, (child, definition), action, row, new, &memory.bump)?;
                     check_changed(cx, child, &checks, changed)?;

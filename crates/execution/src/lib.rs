@@ -47,6 +47,8 @@ pub mod out_of_line;
 mod pending;
 mod ranges;
 mod records;
+mod removals;
+mod results;
 pub mod row_numbers;
 mod scan;
 pub mod scratch;

@@ -5,12 +5,13 @@
 //! again, and the statement changes that version if it still qualifies.
 //!
 //! What must hold: a change of a row changes its index entries and queues its referential checks in
-//! the same call.
+//! the same call. Only the entries of a DELETE's rows may wait for its end ([`Removals`]).
 
 use txn::{InsertOutcome, Outcome, RowLock, Stamp};
 
 use super::constraint::{check_row, check_row_of_pointers, unique_violation};
 use super::keys::{index_entry, index_parts, primary_parts, row_key, table_tree, tree};
+use super::removals::{self, Removals};
 use super::second_look::{self, identified};
 use super::{Arena, Executor, File, Flow, Sink, from_txn, out_of_line, pending, run};
 use catalog::{Index, Table};
@@ -190,7 +191,7 @@ fn change_entry(
     index_entry(index, old, old_primary, &mut old_key, &mut old_payload)?;
     index_entry(index, new, new_primary, &mut new_key, &mut new_payload)?;
     if old_key != new_key || old_payload != new_payload {
-        cx.txn.remove_entry(&tree(index.tree), &old_key).map_err(from_txn)?;
+        removals::remove(cx, index, &old_key)?;
         insert_entry(cx, (table, index), new, &new_key, &new_payload)?;
     }
     for buffer in [old_key, old_payload, new_key, new_payload] {
@@ -249,10 +250,12 @@ pub(super) fn delete<'s, 'x>(
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
     let target = &delete.target;
-    run(cx, &delete.input, file, arena, &mut |cx, file, arena| {
+    let mut removals = Removals::default();
+    let flow = run(cx, &delete.input, file, arena, &mut |cx, file, arena| {
         loop {
             let Some((key, stamp, bytes)) = identified(target, file)? else { return Ok(Flow::More) };
-            match remove_row(cx, &target.table, (key, stamp, old_row(&target.table, bytes, arena)?))? {
+            let row = (key, stamp, old_row(&target.table, bytes, arena)?);
+            match remove_row(cx, &target.table, row, Some(&mut removals))? {
                 Outcome::Done => {
                     cx.affected += 1;
                     return sink(cx, file, arena);
@@ -266,24 +269,28 @@ pub(super) fn delete<'s, 'x>(
                 }
             }
         }
-    })
+    })?;
+    removals.finish(cx, &target.table)?;
+    Ok(flow)
 }
 
-/// Deletes a row from the table and its indexes, and notes the referential checks due.
-pub(super) fn remove_row(
-    cx: &mut Executor<'_>,
+/// Deletes a row from the table and its indexes, and notes the referential checks due. Its index
+/// entries may wait in `removals`.
+pub(super) fn remove_row<'s>(
+    cx: &mut Executor<'s>,
     table: &Table,
     (key, stamp, old): (&[u8], Stamp, &[Datum<'_>]),
+    removals: Option<&mut Removals<'s>>,
 ) -> Result<Outcome, SqlError> {
     let outcome = cx.txn.delete(&table_tree(table), key, stamp).map_err(from_txn)?;
     if outcome == Outcome::Done {
         match old.iter().any(Datum::is_out_of_line) {
-            false => remove_entries(cx, table, key, old)?,
+            false => remove_entries(cx, table, (key, old), removals)?,
             true => {
                 let arena = cx.take_arena();
                 let keys =
                     out_of_line::fetched(cx.txn, table, old, |column| table.is_keyed(column), &arena.bump)?;
-                remove_entries(cx, table, key, keys)?;
+                remove_entries(cx, table, (key, keys), removals)?;
                 cx.give_arena(arena);
                 out_of_line::retire_replaced(cx, table, old, &[])?;
             }
@@ -293,17 +300,21 @@ pub(super) fn remove_row(
 }
 
 /// Removes a deleted row's entries from the indexes, and notes the referential checks due.
-fn remove_entries(
-    cx: &mut Executor<'_>,
+fn remove_entries<'s>(
+    cx: &mut Executor<'s>,
     table: &Table,
-    key: &[u8],
-    old: &[Datum<'_>],
+    (key, old): (&[u8], &[Datum<'_>]),
+    removals: Option<&mut Removals<'s>>,
 ) -> Result<(), SqlError> {
+    let mut waiting = removals.and_then(|removals| (!removals.is_at_once(cx, table)).then_some(removals));
     let (mut entry, mut payload) = (cx.take_bytes(), cx.take_bytes());
-    for index in &table.indexes {
+    for (at, index) in table.indexes.iter().enumerate() {
         tick_key(table.indexes.len())?;
         index_entry(index, old, key, &mut entry, &mut payload)?;
-        cx.txn.remove_entry(&tree(index.tree), &entry).map_err(from_txn)?;
+        match &mut waiting {
+            None => removals::remove(cx, index, &entry)?,
+            Some(removals) => removals.note(at, &entry)?,
+        }
     }
     cx.give_bytes(entry);
     cx.give_bytes(payload);
