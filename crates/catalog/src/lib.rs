@@ -78,6 +78,8 @@ impl Relation {
 pub struct Catalog {
     /// The number of catalogs that this database has published.
     pub generation: u64,
+    /// The generation of the last change of anything but statistics.
+    defined: u64,
     /// The database.
     pub database: DatabaseEntry,
     /// All databases of the folder.
@@ -89,6 +91,8 @@ pub struct Catalog {
     tables: Map<u32, Arc<Table>>,
     sequences: Map<u32, Arc<Sequence>>,
     statistics: Map<u32, Arc<TableStatistics>>,
+    /// The generation of the last change of a table's statistics.
+    analyzed: Map<u32, u64>,
     /// Every relation name. Tables, sequences and indexes of a schema share one name space.
     names: Map<(u32, String), Name>,
     /// The table of each index.
@@ -129,6 +133,7 @@ impl Catalog {
     pub fn new(database: DatabaseEntry, databases: Arc<[DatabaseEntry]>, roles: Arc<[Role]>) -> Catalog {
         let mut catalog = Catalog {
             generation: 1,
+            defined: 1,
             database,
             databases,
             roles,
@@ -137,6 +142,7 @@ impl Catalog {
             tables: Map::default(),
             sequences: Map::default(),
             statistics: Map::default(),
+            analyzed: Map::default(),
             names: Map::default(),
             indexed: Map::default(),
             references: Map::default(),
@@ -158,8 +164,29 @@ impl Catalog {
         for change in changes {
             next.apply(change);
         }
-        next.generation = self.generation + 1;
+        next.begin_generation(changes);
         next
+    }
+
+    /// The generation after that of the catalog from which this one was made by these changes.
+    fn begin_generation(&mut self, changes: &[Change]) {
+        self.generation += 1;
+        for change in changes {
+            match change {
+                Change::PutStatistics(table, _) | Change::DropStatistics(table) => {
+                    self.analyzed.insert(*table, self.generation);
+                }
+                _ => self.defined = self.generation,
+            }
+        }
+    }
+
+    /// Whether a plan that was made for an earlier generation is as good for this one: since then
+    /// nothing but statistics of other tables than these has changed.
+    #[must_use]
+    pub fn keeps_plan(&self, generation: u64, mut tables: impl Iterator<Item = u32>) -> bool {
+        generation >= self.defined
+            && tables.all(|table| self.analyzed.get(&table).is_none_or(|changed| *changed <= generation))
     }
 
     /// Applies changes as [`Catalog::with_changes`] does, unless one takes the name of another
@@ -180,7 +207,7 @@ impl Catalog {
                 None => next.apply(change),
             }
         }
-        next.generation = self.generation + 1;
+        next.begin_generation(changes);
         Ok(next)
     }
 
@@ -219,7 +246,8 @@ impl Catalog {
     /// The same catalog with another list of databases or roles, with the next generation.
     #[must_use]
     pub fn with_shared(&self, databases: Arc<[DatabaseEntry]>, roles: Arc<[Role]>) -> Catalog {
-        Catalog { generation: self.generation + 1, databases, roles, ..self.clone() }
+        let generation = self.generation + 1;
+        Catalog { generation, defined: generation, databases, roles, ..self.clone() }
     }
 
     fn make_private(&mut self) {

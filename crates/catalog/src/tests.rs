@@ -44,6 +44,26 @@ fn table(oid: u32, name: &str) -> Table {
 }
 
 #[test]
+fn statistics_of_other_tables_keep_a_plan_and_definitions_do_not() {
+    let put = |oid, name: &str| Change::PutTable(Arc::new(table(oid, name)));
+    let analyzed = |oid| Change::PutStatistics(oid, Arc::default());
+    let base = empty().with_changes(&[put(20_000, "one"), put(20_010, "two")]);
+    let made = base.generation;
+    let keeps = |catalog: &Catalog, tables: &[u32]| catalog.keeps_plan(made, tables.iter().copied());
+    assert!(keeps(&base, &[20_000, 20_010]));
+    let later = base.with_changes(&[analyzed(20_000)]).with_changes(&[Change::DropStatistics(20_020)]);
+    assert!(keeps(&later, &[20_010]) && keeps(&later, &[]) && !keeps(&later, &[20_010, 20_000]));
+    assert!(later.keeps_plan(made + 1, [20_000].into_iter()), "made with these statistics");
+    for change in [put(20_000, "one"), put(20_030, "three"), Change::DropTable(20_020)] {
+        assert!(!keeps(&later.with_changes(&[change]), &[20_010]));
+    }
+    let both = base.with_changes(&[analyzed(20_000), put(20_030, "three")]);
+    assert!(!keeps(&both, &[20_010]));
+    let shared = later.with_shared(Arc::clone(&later.databases), Arc::clone(&later.roles));
+    assert!(!keeps(&shared, &[20_010]));
+}
+
+#[test]
 fn a_lookup_by_name_follows_each_change() {
     let path = ["public".to_owned()];
     let base = empty().with_changes(&[Change::PutTable(Arc::new(table(20_000, "one")))]);

@@ -43,7 +43,7 @@ use values::types::{Type, Value};
 use crate::bind::{Binder, Parameters};
 use crate::compile::command::Locks;
 use crate::normalize::LiteralUse;
-use crate::plan::{Body, Check, Command, Reg, Statement};
+use crate::plan::{Body, Check, Command, Generation, Reg, Statement};
 use crate::planner::plan_bound;
 use crate::request::{Assigned, Context, Request};
 
@@ -227,7 +227,7 @@ fn compile_command(
         registers: 0,
         parameters,
         writes: false,
-        generation: context.catalog.generation,
+        generation: Generation::of(context.catalog),
         locks,
         choices: Vec::new(),
         premises: Vec::new(),

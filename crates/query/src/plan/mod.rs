@@ -45,8 +45,10 @@ pub use scan::*;
 pub use sequence::*;
 pub use unfiltered::unfiltered_scans;
 
+use catalog::Catalog;
 use expressions::expr::Expr;
 use expressions::function::{SetFunction, WindowFunction};
+use sync::atomic::{AtomicU64, Ordering};
 use values::types::Type;
 
 /// The number of a register.
@@ -67,8 +69,8 @@ pub struct Statement {
     pub parameters: Arc<[Type]>,
     /// Whether it changes data or takes row locks. A read-only transaction refuses such statements.
     pub writes: bool,
-    /// The catalog generation it was planned for. A different generation makes the plan stale.
-    pub generation: u64,
+    /// The catalog generation it was planned for, and later ones for which it is as good.
+    pub generation: Generation,
     /// The tables it uses and the lock each needs. They are locked before the snapshot, in this
     /// order.
     pub locks: Vec<(u32, txn::TableLock)>,
@@ -80,7 +82,49 @@ pub struct Statement {
     pub made_for: Option<Classes>,
 }
 
+/// The catalog generation of a plan.
+#[derive(Debug)]
+pub struct Generation {
+    made: u64,
+    /// The latest one for which the plan was found good.
+    latest: AtomicU64,
+}
+
+impl Generation {
+    /// That of a plan made for this catalog.
+    pub(crate) fn of(catalog: &Catalog) -> Generation {
+        Generation { made: catalog.generation, latest: AtomicU64::new(catalog.generation) }
+    }
+
+    /// The latest catalog generation for which the plan is known to be good.
+    #[inline]
+    pub fn latest(&self) -> u64 {
+        // Relaxed: the number alone counts. The plan never changes.
+        self.latest.load(Ordering::Relaxed)
+    }
+}
+
 impl Statement {
+    /// Whether its plan is good for a catalog. ANALYZE of other tables leaves it good.
+    #[inline]
+    #[must_use]
+    pub fn fits(&self, catalog: &Catalog) -> bool {
+        self.generation.latest() == catalog.generation || self.fits_later(catalog)
+    }
+
+    #[cold]
+    fn fits_later(&self, catalog: &Catalog) -> bool {
+        let tables = self.locks.iter().map(|(table, _)| *table);
+        let fits =
+            self.generation.made < catalog.generation && catalog.keeps_plan(self.generation.made, tables);
+        if fits {
+            // Relaxed: as in `latest`. A session with an older catalog may put an older number
+            // back, which costs another look.
+            self.generation.latest.store(catalog.generation, Ordering::Relaxed);
+        }
+        fits
+    }
+
     /// Whether it returns rows, even if none; Describe reports this.
     #[must_use]
     pub fn returns_rows(&self) -> bool {

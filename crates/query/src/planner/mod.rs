@@ -62,7 +62,9 @@ use values::types::{Datum, Value};
 
 use crate::bind::Binder;
 use crate::bound::{Bound, OutputColumn};
-use crate::plan::{Body, Choice, Classes, ColumnDesc, Plan, QueryTag, Reg, Statement, classes, number};
+use crate::plan::{
+    Body, Choice, Classes, ColumnDesc, Generation, Plan, QueryTag, Reg, Statement, classes, number,
+};
 use crate::request::Context;
 use pending::Pending;
 
@@ -136,7 +138,7 @@ pub(crate) fn plan_bound(binder: &mut Binder<'_>, bound: Bound) -> Result<Statem
         registers: binder.register_count(),
         parameters,
         writes: binder.writes,
-        generation: binder.context.catalog.generation,
+        generation: Generation::of(binder.context.catalog),
         locks: std::mem::take(&mut binder.locks),
         choices,
         premises,

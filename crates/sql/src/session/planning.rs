@@ -43,10 +43,12 @@ impl Session {
     /// Whether a plan fits the present definitions.
     #[inline]
     pub(super) fn is_current(&self, planned: &Planned) -> bool {
+        let Some(compiled) = &planned.compiled else { return !self.block.has_definitions() };
+        let (statement, definitions) = (&compiled.statement, &self.environment.definitions);
         !self.block.has_definitions()
-            && planned
-                .generation()
-                .is_none_or(|generation| self.environment.definitions.is_current(generation))
+            && (definitions.is_current(statement.generation.latest())
+                || definitions.is_current(self.environment.catalog.generation)
+                    && statement.fits(&self.environment.catalog))
     }
 
     /// The same plan if it fits the present definitions, else a new one.
@@ -205,9 +207,16 @@ impl Session {
         runs: Runs,
         values: &[Datum<'_>],
     ) -> Result<Option<Arc<Planned>>, SqlError> {
-        let fits = |plan: &Arc<Planned>| plan.generation() == planned.generation();
+        // Names mean the same to two plans that fit one catalog, so the locks of the one serve the
+        // other.
+        let fits = |plan: &Planned| {
+            plan.compiled.as_ref().is_none_or(|made| made.statement.fits(&self.environment.catalog))
+        };
+        if !fits(planned) {
+            return Ok(None);
+        }
         for runs in [runs, Runs::Any] {
-            if let Some(known) = plans::by_value(planned.number, runs).filter(fits) {
+            if let Some(known) = plans::by_value(planned.number, runs).filter(|plan| fits(plan)) {
                 return Ok(Some(known));
             }
         }

@@ -5,8 +5,8 @@
 //! has further plans. Each is found by the first one and by what it wants of the values. A lookup
 //! finds an entry by hash and then compares it whole.
 //!
-//! What must hold: a plan is valid only while its database's generation is. A session that meets a
-//! stale plan replaces it.
+//! What must hold: a plan is valid only for catalogs that it fits ([`query::plan::Statement::fits`]).
+//! A session that meets a stale plan replaces it.
 //!
 //! A core keeps at most [`KEPT`] plans of each kind, of [`MOST_BYTES`] together. At the bound it
 //! drops all of them. It keeps a large plan only when its statement comes a second time. So a large
@@ -99,11 +99,6 @@ impl Planned {
     pub fn takes_variant(&self, runs: Runs) -> bool {
         // Relaxed: a bound on work. No memory comes with it.
         self.variants.fetch_add(1, Ordering::Relaxed) < runs.most()
-    }
-
-    /// The generation the plan was made against.
-    pub fn generation(&self) -> Option<u64> {
-        self.compiled.as_ref().map(|compiled| compiled.statement.generation)
     }
 }
 

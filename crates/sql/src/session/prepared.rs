@@ -206,7 +206,7 @@ impl Session {
             && unnamed.path == scope.path
             && self.is_current(unnamed)
             && let Some(own) = plans::by_text(scope, &unnamed.text, &unnamed.types)
-            && own.generation() == unnamed.generation()
+            && self.is_current(&own)
         {
             self.unnamed = Some(own);
         }

@@ -268,7 +268,7 @@ impl Session {
             self.refresh_catalog();
             let fits = match &before {
                 Some(before) => Arc::ptr_eq(before, &self.environment.catalog),
-                None => self.environment.catalog.generation == statement.generation,
+                None => statement.fits(&self.environment.catalog),
             };
             if !(fits || held && is_query) {
                 let is_new = |at: usize| at < 64 && new >> at & 1 != 0;
