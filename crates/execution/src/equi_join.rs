@@ -8,7 +8,7 @@ use super::memory::{give, null_all, unpack_registers};
 use super::records::Keys;
 use super::{Arena, Executor, File, Flow, Sink, run};
 use expressions::expr::Expr;
-use query::plan::{JoinKind, Plan, Reg};
+use query::plan::{JoinKind, Operator, Plan, Reg};
 use values::error::SqlError;
 use values::work::tick_parts;
 
@@ -28,6 +28,35 @@ pub(super) struct EquiJoin<'s> {
 }
 
 impl<'s> EquiJoin<'s> {
+    /// The join of a plan's node.
+    pub(super) fn of(plan: &'s Plan) -> Result<EquiJoin<'s>, SqlError> {
+        let Operator::HashJoin {
+            kind,
+            left,
+            right,
+            keys,
+            condition,
+            test,
+            left_registers,
+            right_registers,
+            ordered,
+        } = &plan.operator
+        else {
+            return Err(SqlError::internal("a hash join of another node"));
+        };
+        Ok(EquiJoin {
+            kind: *kind,
+            left,
+            right,
+            keys,
+            condition: condition.as_ref(),
+            test: test.as_deref(),
+            left_registers,
+            right_registers,
+            ordered: *ordered,
+        })
+    }
+
     pub(super) fn keeps_unmatched(&self) -> bool {
         matches!(self.kind, JoinKind::Right | JoinKind::Full)
     }

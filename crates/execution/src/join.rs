@@ -1,5 +1,6 @@
-//! Joins: nested loops, whose right side may depend on the left row, and hash joins. A hash join
-//! becomes a merge join ([`merge`]) when its right side outgrows `work_mem`.
+//! Joins: nested loops, whose right side may depend on the left row, and hash joins. A nested loop
+//! becomes a hash join when it meets many left rows. A hash join becomes a merge join ([`merge`])
+//! when its right side outgrows `work_mem`.
 //!
 //! What must hold: a hash join gives no row before it knows that the right side fits.
 
@@ -9,7 +10,7 @@ use super::records::Keys;
 use super::{Arena, Executor, File, Flow, Sink, merge, run};
 use crate::spill::{Rows, RowsReader, Sorter, pack};
 use expressions::expr::Expr;
-use query::plan::{JoinKind, Plan, Reg};
+use query::plan::{HashBeyond, JoinKind, Plan, Reg};
 use values::error::SqlError;
 use values::key_table::KeyTable;
 use values::types::Datum;
@@ -22,6 +23,7 @@ pub(super) struct NestedLoop<'s> {
     pub right: &'s Plan,
     pub condition: Option<&'s Expr>,
     pub right_registers: &'s [Reg],
+    pub beyond: Option<&'s HashBeyond>,
 }
 
 impl<'s> NestedLoop<'s> {
@@ -32,34 +34,73 @@ impl<'s> NestedLoop<'s> {
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
-        run(cx, self.left, file, arena, &mut |cx, file, arena| {
-            let mut matched = false;
-            let mut stopped = false;
-            run(cx, self.right, file, arena, &mut |cx, file, arena| {
-                if let Some(condition) = self.condition
-                    && !cx.test(condition, file, arena)?
-                {
-                    return Ok(Flow::More);
-                }
-                matched = true;
-                if matches!(self.kind, JoinKind::Semi | JoinKind::Anti) {
-                    return Ok(Flow::Stop);
-                }
-                let flow = sink(cx, file, arena)?;
-                stopped = flow == Flow::Stop;
-                Ok(flow)
-            })?;
-            if stopped {
+        match self.beyond {
+            None => run(cx, self.left, file, arena, &mut |cx, file, arena| self.step(cx, file, arena, sink)),
+            Some(beyond) => {
+                let hash = EquiJoin::of(&beyond.join)?;
+                cx.scoped(|cx, memory| {
+                    self.run_and_go_on(cx, (file, arena), (beyond.rows, &hash, memory), sink)
+                })
+            }
+        }
+    }
+
+    /// Joins one left row.
+    fn step<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        file: &mut File<'x>,
+        arena: &'x Arena<'s>,
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        let mut matched = false;
+        let mut stopped = false;
+        run(cx, self.right, file, arena, &mut |cx, file, arena| {
+            if let Some(condition) = self.condition
+                && !cx.test(condition, file, arena)?
+            {
+                return Ok(Flow::More);
+            }
+            matched = true;
+            if matches!(self.kind, JoinKind::Semi | JoinKind::Anti) {
                 return Ok(Flow::Stop);
             }
-            match self.kind {
-                JoinKind::Left | JoinKind::Anti if !matched => {
-                    null_all(self.right_registers, file);
-                    sink(cx, file, arena)
-                }
-                JoinKind::Semi if matched => sink(cx, file, arena),
-                _ => Ok(Flow::More),
+            let flow = sink(cx, file, arena)?;
+            stopped = flow == Flow::Stop;
+            Ok(flow)
+        })?;
+        if stopped {
+            return Ok(Flow::Stop);
+        }
+        match self.kind {
+            JoinKind::Left | JoinKind::Anti if !matched => {
+                null_all(self.right_registers, file);
+                sink(cx, file, arena)
             }
+            JoinKind::Semi if matched => sink(cx, file, arena),
+            _ => Ok(Flow::More),
+        }
+    }
+
+    /// Joins `most` left rows, then those that follow by a hash of the right side. If that does not
+    /// fit in memory, the loop goes on.
+    fn run_and_go_on<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        (file, arena): (&mut File<'x>, &'x Arena<'s>),
+        (most, hash, memory): (u64, &EquiJoin<'s>, &Arena<'s>),
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        let (mut rows, mut table) = (0, None);
+        let (mut maker, mut key) = (Keys::default(), Vec::new());
+        run(cx, self.left, file, arena, &mut |cx, file, arena| {
+            if rows == most {
+                table = hash.kept(cx, (file, arena), memory, (&mut maker, &mut key))?;
+                maker.flip();
+            }
+            rows += 1;
+            let Some(table) = &mut table else { return self.step(cx, file, arena, sink) };
+            hash.match_left(cx, table, (file, arena), (&mut maker, &mut key), sink)
         })
     }
 }
@@ -95,6 +136,12 @@ impl<'b> Table<'b> {
     /// Bytes it takes beside its arena.
     fn bytes(&self) -> usize {
         self.rows.capacity() * size_of::<Kept<'_>>() + self.heads.bytes()
+    }
+
+    /// Whether it takes more than `work_mem`. The test runs every 8 rows, because it costs more than
+    /// keeping a short row.
+    fn outgrows(&self, cx: &Executor<'_>, memory: &Arena<'_>) -> bool {
+        self.rows.len().is_multiple_of(8) && used(&memory.bump) + self.bytes() > cx.work_mem()
     }
 
     /// Moves all rows into a sorter. Rows of one key keep their order.
@@ -173,8 +220,7 @@ impl<'s> EquiJoin<'s> {
                 sorter.push(&key, |to| pack_registers(self.right_registers, file, to))?;
             } else {
                 table.insert(&key, store(self.right_registers, file, &memory.bump)?, memory)?;
-                // The test runs every 8 rows, because it costs more than keeping a short row.
-                if table.rows.len().is_multiple_of(8) && used(&memory.bump) + table.bytes() > cx.work_mem() {
+                if table.outgrows(cx, memory) {
                     sorter = Some(table.spill(cx)?);
                 }
             }
@@ -188,18 +234,47 @@ impl<'s> EquiJoin<'s> {
             return Ok(Attempt::Done(Flow::More));
         }
         maker.flip();
-        let Table { mut rows, heads } = table;
         let mut flow = run(cx, self.left, file, arena, &mut |cx, file, arena| {
-            let head = match self.key(cx, (true, &mut maker), file, arena, &mut key)? {
-                true => heads.get(&key)?.map(|(first, _)| *first),
-                false => None,
-            };
-            self.probe(cx, head, &mut rows, file, arena, sink)
+            self.match_left(cx, &mut table, (file, arena), (&mut maker, &mut key), sink)
         })?;
         if self.keeps_unmatched() && flow == Flow::More {
-            flow = self.unmatched(cx, &rows, file, sink)?;
+            flow = self.unmatched(cx, &table.rows, file, sink)?;
         }
         Ok(Attempt::Done(flow))
+    }
+
+    /// Keeps the right rows that can match. None if they do not fit in memory.
+    fn kept<'x, 'b>(
+        &self,
+        cx: &mut Executor<'s>,
+        (file, arena): (&mut File<'x>, &'x Arena<'s>),
+        memory: &'b Arena<'s>,
+        (maker, key): (&mut Keys, &mut Vec<u8>),
+    ) -> Result<Option<Table<'b>>, SqlError> {
+        let mut table = Table::default();
+        let flow = run(cx, self.right, file, arena, &mut |cx, file, arena| {
+            if self.key(cx, (false, maker), file, arena, key)? {
+                table.insert(key, store(self.right_registers, file, &memory.bump)?, memory)?;
+            }
+            Ok(if table.outgrows(cx, memory) { Flow::Stop } else { Flow::More })
+        })?;
+        Ok((flow == Flow::More).then_some(table))
+    }
+
+    /// Gives a left row with each of its matches.
+    fn match_left<'x>(
+        &self,
+        cx: &mut Executor<'s>,
+        table: &mut Table<'_>,
+        (file, arena): (&mut File<'x>, &'x Arena<'s>),
+        (maker, key): (&mut Keys, &mut Vec<u8>),
+        sink: &mut Sink<'s, '_>,
+    ) -> Result<Flow, SqlError> {
+        let head = match self.key(cx, (true, maker), file, arena, key)? {
+            true => table.heads.get(key)?.map(|(first, _)| *first),
+            false => None,
+        };
+        self.probe(cx, head, &mut table.rows, file, arena, sink)
     }
 
     /// Gives one left row with each of its matches.

@@ -385,33 +385,12 @@ fn run_rest<'s, 'x>(
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
     match &plan.operator {
-        Operator::NestedLoop { kind, left, right, condition, right_registers } => {
-            let condition = condition.as_ref();
-            join::NestedLoop { kind: *kind, left, right, condition, right_registers }
+        Operator::NestedLoop { kind, left, right, condition, right_registers, beyond } => {
+            let (condition, beyond) = (condition.as_ref(), beyond.as_deref());
+            join::NestedLoop { kind: *kind, left, right, condition, right_registers, beyond }
                 .run(cx, file, arena, sink)
         }
-        Operator::HashJoin {
-            kind,
-            left,
-            right,
-            keys,
-            condition,
-            test,
-            left_registers,
-            right_registers,
-            ordered,
-        } => equi_join::EquiJoin {
-            kind: *kind,
-            left,
-            right,
-            keys,
-            condition: condition.as_ref(),
-            test: test.as_deref(),
-            left_registers,
-            right_registers,
-            ordered: *ordered,
-        }
-        .run(cx, file, arena, sink),
+        Operator::HashJoin { .. } => equi_join::EquiJoin::of(plan)?.run(cx, file, arena, sink),
         Operator::Subquery { input, subquery, kind, output, correlated, keep, guard } => subquery::Subquery {
             input,
             subquery,

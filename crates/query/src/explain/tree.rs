@@ -6,7 +6,7 @@ use super::names;
 use super::node::{Node, NodeFigures, Role};
 use super::{Actual, Result, SHOWING};
 use crate::plan::{
-    CommonTable, JoinKind, Operator, Plan, Reg, RunCondition, SetKind, SetSide, SetStage, SortKey,
+    CommonTable, HashBeyond, JoinKind, Operator, Plan, Reg, RunCondition, SetKind, SetSide, SetStage, SortKey,
 };
 use crate::planner::OFF;
 use catalog::Catalog;
@@ -58,8 +58,9 @@ impl Explainer<'_> {
             // PostgreSQL shows no node for a projection.
             Operator::Project { input, .. } => self.node(input)?,
             Operator::Filter { input, condition } => self.filter(plan, input, condition)?,
-            Operator::NestedLoop { kind, left, right, condition, .. } => {
-                self.nested_loop(*kind, (left, right), condition.as_ref())?
+            Operator::NestedLoop { kind, left, right, condition, beyond, .. } => {
+                let hashed = beyond.as_deref().and_then(|beyond| self.went_on(beyond));
+                self.nested_loop(*kind, (left, right), condition.as_ref())?.text("Hash Join Beyond", hashed)
             }
             Operator::HashJoin { kind, left, right, keys, condition, test, .. } => {
                 let shown = join("Hash Join", "Hash", *kind)
@@ -179,6 +180,12 @@ impl Explainer<'_> {
                 .child(Role::Outer, self.node(left)?)
                 .child(Role::Inner, self.node(right)?)),
         }
+    }
+
+    /// The left rows after which a loop went on as a hash join, if it did.
+    fn went_on(&self, beyond: &HashBeyond) -> Option<String> {
+        let Operator::HashJoin { right, .. } = &beyond.join.operator else { return None };
+        (self.actual_of(&**right).loops > 0).then(|| format!("{} rows", beyond.rows))
     }
 
     /// A node below conditions and subqueries that read no row.

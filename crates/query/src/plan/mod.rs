@@ -181,6 +181,16 @@ pub struct ColumnDesc {
     pub attribute: i16,
 }
 
+/// A hash join in which a nested loop goes on, once it has met so many left rows that the hash costs
+/// less.
+#[derive(Debug)]
+pub struct HashBeyond {
+    /// The left rows that the loop joins by itself.
+    pub rows: u64,
+    /// The hash join. Its left side is one row: the one that the loop has read.
+    pub join: Plan,
+}
+
 /// A relational operator.
 #[derive(Debug)]
 pub enum Operator {
@@ -241,6 +251,8 @@ pub enum Operator {
         condition: Option<Expr>,
         /// The right side's registers, set to NULL for an unmatched left row.
         right_registers: Vec<Reg>,
+        /// How the join goes on if it meets many more left rows than were expected.
+        beyond: Option<Box<HashBeyond>>,
     },
     /// Builds a hash table of the right side, then probes it with each left row.
     HashJoin {

@@ -29,9 +29,10 @@ pub(crate) fn children<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Plan)) {
         | Operator::Limit { input, .. }
         | Operator::Distinct { input, .. }
         | Operator::LockRows { input, .. } => visit(input),
-        Operator::NestedLoop { left, right, .. } => {
+        Operator::NestedLoop { left, right, beyond, .. } => {
             visit(left);
             visit(right);
+            beyond.iter().for_each(|beyond| visit(&beyond.join));
         }
         Operator::HashJoin { left, right, test, .. } => {
             visit(left);
@@ -87,9 +88,10 @@ pub(crate) fn children_mut(root: &mut Plan, visit: &mut dyn FnMut(&mut Plan)) {
             visit(input);
             second_look_mut(second_look.as_deref_mut(), visit);
         }
-        Operator::NestedLoop { left, right, .. } => {
+        Operator::NestedLoop { left, right, beyond, .. } => {
             visit(left);
             visit(right);
+            beyond.iter_mut().for_each(|beyond| visit(&mut beyond.join));
         }
         Operator::HashJoin { left, right, test, .. } => {
             visit(left);

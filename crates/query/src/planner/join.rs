@@ -396,14 +396,14 @@ impl Planner<'_, '_> {
             }
             Tree::Join(step) => *step,
         };
-        let Join { left, right, method, rows, cost } = step;
+        let Join { left, right, method, rows, cost, most } = step;
         let (left, left_set) = self.built(left, join)?;
         let (mut part, set) = match right {
             Tree::Side(side, _) if join.graph.nodes[side].attached => {
-                (self.attached_side(left, left_set, side, method, join)?, left_set | 1 << side)
+                (self.attached_side(left, left_set, side, (method, most), join)?, left_set | 1 << side)
             }
             Tree::Side(side, ordered) if method == Method::Loop => {
-                (self.looped(left, left_set, (side, ordered), join)?, left_set | 1 << side)
+                (self.looped(left, left_set, (side, ordered, most), join)?, left_set | 1 << side)
             }
             right => {
                 let (right, right_set) = self.built(right, join)?;
@@ -427,7 +427,7 @@ impl Planner<'_, '_> {
         &mut self,
         left: Part,
         left_set: Set,
-        (side, ordered): (usize, bool),
+        (side, ordered, most): (usize, bool, Option<f64>),
         join: &mut Building<'_>,
     ) -> Result<Part, SqlError> {
         let mut conditions = std::mem::take(&mut join.own[side]);
@@ -442,9 +442,13 @@ impl Planner<'_, '_> {
         // Above the loop, the rows of a subquery that reads no row around it are read once.
         let (late, conditions): (Vec<Expr>, Vec<Expr>) =
             conditions.into_iter().partition(|condition| self.reads_pending(condition));
+        let hashable = self.hashable(&leaf, &conditions, most);
         let right = self.leaf(leaf, conditions, &available, join.wants(ordered))?;
         let right = Part { sorted: 0, ordered: right.ordered && ordered, ..right };
-        self.filtered(looped_parts(JoinKind::Inner, left, right), late)
+        let mut part = looped_parts(JoinKind::Inner, left, right);
+        let sides = (&join.writes(left_set), &join.writes(1 << side), join.outside);
+        self.go_on(&mut part, (JoinKind::Inner, hashable), sides)?;
+        self.filtered(part, late)
     }
 
     /// Hashes the right part.
@@ -480,7 +484,7 @@ impl Planner<'_, '_> {
         left: Part,
         left_set: Set,
         side: usize,
-        method: Method,
+        (method, most): (Method, Option<f64>),
         join: &mut Building<'_>,
     ) -> Result<Part, SqlError> {
         let on = std::mem::take(&mut join.own[side]);
@@ -489,9 +493,13 @@ impl Planner<'_, '_> {
             // The right side runs for each left row, so it can check the whole condition itself.
             let available: Registers = left_writes.union(join.outside).copied().collect();
             let leaf = self.leaf_of_loop(side, &on, &available, join)?;
+            let hashable = self.hashable(&leaf, &on, most);
             let right = self.leaf(leaf, on, &available, Wanted::default())?;
             let right = Part { sorted: 0, ordered: false, ..right };
-            return Ok(looped_parts(join.kinds[side], left, right));
+            let mut part = looped_parts(join.kinds[side], left, right);
+            let sides = (&left_writes, &right_writes, join.outside);
+            self.go_on(&mut part, (join.kinds[side], hashable), sides)?;
+            return Ok(part);
         }
         let keys = self.hash_keys(&on, &left_writes, &right_writes);
         let (own, rest): (Vec<Expr>, Vec<Expr>) =

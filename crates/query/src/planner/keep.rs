@@ -140,11 +140,15 @@ pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
             fill(right, need.clone());
             fill(left, need);
         }
-        Operator::NestedLoop { left, right, right_registers, .. } => {
+        Operator::NestedLoop { left, right, right_registers, beyond, .. } => {
             *right_registers = kept(right, &need);
             fill(right, need.clone());
             need.extend(free(right));
             fill(left, need);
+            if let Some(beyond) = beyond {
+                fill(&mut beyond.join, need.clone());
+                need.extend(free(&beyond.join));
+            }
         }
         Operator::Subquery { input, subquery, kind, keep, .. } => {
             let mut inner = Registers::default();

@@ -17,6 +17,7 @@ mod factor;
 mod from;
 mod full;
 mod gather;
+mod go_on;
 mod graph;
 mod grouping;
 mod guard;

@@ -22,7 +22,9 @@ pub(super) fn nested_loop(kind: JoinKind, left: Plan, right: Plan, condition: Op
         rows: (outer.rows * inner.rows).max(1.0),
     };
     let (left, right) = (Box::new(left), Box::new(right));
-    Plan::new(Operator::NestedLoop { kind, left, right, condition, right_registers: Vec::new() }, estimate)
+    let right_registers = Vec::new();
+    let operator = Operator::NestedLoop { kind, left, right, condition, right_registers, beyond: None };
+    Plan::new(operator, estimate)
 }
 
 /// A nested loop of two parts.

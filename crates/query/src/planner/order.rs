@@ -21,6 +21,8 @@ use values::error::SqlError;
 
 /// The most sides of an exhaustive search.
 const MOST_SEARCHED: usize = 12;
+/// A loop goes on as a hash join once it has met this many times the left rows that were expected.
+const MANY: f64 = 10.0;
 /// Work of pricing a join, in ns, and of looking at a split.
 const PRICING: usize = 500;
 const LOOKING: usize = 4;
@@ -76,6 +78,8 @@ pub(super) struct Join {
     pub(super) method: Method,
     pub(super) rows: f64,
     pub(super) cost: f64,
+    /// The left rows of a loop beyond which a hash costs less, if there may be so many.
+    pub(super) most: Option<f64>,
 }
 
 /// One way to join a set.
@@ -417,11 +421,32 @@ impl Search<'_> {
         let Some((left, right, method)) = way.split else {
             return Ok(Tree::Side(set.trailing_zeros() as usize, in_order && self.goal.has_order));
         };
+        let most = if method == Method::Loop { self.most_looped(left, right) } else { None };
         let left = self.tree(left, way.begins == Begins::Left)?;
         let right = match way.begins {
             Begins::Right => Tree::Side(right.trailing_zeros() as usize, true),
             Begins::Unordered | Begins::Left => self.tree(right, false)?,
         };
-        Ok(Tree::Join(Box::new(Join { left, right, method, rows: part.rows, cost: way.cost })))
+        Ok(Tree::Join(Box::new(Join { left, right, method, rows: part.rows, cost: way.cost, most })))
+    }
+
+    /// The left rows of a loop beyond which a hash of the right side costs less. None if no hash is
+    /// possible or there cannot be so many.
+    fn most_looped(&self, left: Set, right: Set) -> Option<f64> {
+        let (outer, side) = (self.parts.get(&left)?, right.trailing_zeros() as usize);
+        if outer.single || right.count_ones() > 1 || !self.goal.methods.hash_join {
+            return None;
+        }
+        let run = self.runs.get(&(side, self.graph.joining(left, side)))?;
+        let hash = if self.is_dependent(right) {
+            self.alone[side].filter(|_| self.prices.has_key(side))?
+        } else {
+            let part = self.parts.get(&right).filter(|_| self.graph.has_key(left, right))?;
+            Price { start: part.best.start, cost: part.best.cost, rows: part.rows }
+        };
+        let even = (hash.cost + hash.rows * cost::HASH_BUILD) / run.cost.max(1.0);
+        let most = even.max(outer.rows * MANY);
+        let bases = members(left).map(|side| &self.graph.nodes[side]).filter(|node| !node.attached);
+        (most < bases.map(|node| node.base).product()).then_some(most)
     }
 }
