@@ -391,16 +391,11 @@ fn run_rest<'s, 'x>(
                 .run(cx, file, arena, sink)
         }
         Operator::HashJoin { .. } => equi_join::EquiJoin::of(plan)?.run(cx, file, arena, sink),
-        Operator::Subquery { input, subquery, kind, output, correlated, keep, guard } => subquery::Subquery {
-            input,
-            subquery,
-            kind,
-            output: *output,
-            correlated: *correlated,
-            keep,
-            guard: guard.as_deref(),
+        Operator::Subquery { input, subquery, kind, output, correlated, parameters, keep, guard } => {
+            let (output, correlated, guard) = (*output, *correlated, guard.as_deref());
+            subquery::Subquery { input, subquery, kind, output, correlated, parameters, keep, guard }
+                .run(cx, file, arena, sink)
         }
-        .run(cx, file, arena, sink),
         Operator::Aggregate { input, groups, calls, keep, sorted } => {
             aggregate::Aggregation { input, groups, calls, keep, sorted: *sorted }.run(cx, file, arena, sink)
         }

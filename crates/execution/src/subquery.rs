@@ -1,11 +1,12 @@
 //! Subqueries: one value, existence, comparison with all or any of their rows, arrays.
 //!
-//! What must hold: a correlated subquery runs again for every outer row. Any other subquery runs at
-//! the first outer row only. Its value, or the rows that a quantified comparison searches, are kept
-//! for the other outer rows.
+//! What must hold: a correlated subquery runs again for every outer row, unless [`Results`] has its
+//! result for the same outer values. Any other subquery runs at the first outer row only. Its value,
+//! or the rows that a quantified comparison searches, are kept for the other outer rows.
 
 use super::keyset::KeySet;
 use super::memory::{encode_key, pack_registers, unpack_registers};
+use super::results::Results;
 use super::{Arena, Executor, File, Flow, Sink, run};
 use crate::spill::{Rows, RowsReader};
 use expressions::expr::Expr;
@@ -21,6 +22,8 @@ pub(super) struct Subquery<'s> {
     pub kind: &'s SubqueryKind,
     pub output: Reg,
     pub correlated: bool,
+    /// The registers by whose values the results of a correlated subquery are kept. Empty: none is.
+    pub parameters: &'s [Reg],
     /// The subquery's registers that a kept row holds.
     pub keep: &'s [Reg],
     /// The outer rows for which it runs; all without a guard.
@@ -53,10 +56,14 @@ impl<'s> Subquery<'s> {
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
         if self.correlated {
+            let mut results = Results::new(self.parameters);
             return run(cx, self.input, file, arena, &mut |cx, file, arena| {
-                let value =
-                    if self.wanted(cx, file, arena)? { self.compute(cx, file, arena)? } else { Datum::Null };
-                file[self.output as usize] = value;
+                if !self.wanted(cx, file, arena)? {
+                    file[self.output as usize] = Datum::Null;
+                } else if !results.recall(self.output, file, arena)? {
+                    file[self.output as usize] = self.compute(cx, file, arena)?;
+                    results.keep(cx, self.output, file)?;
+                }
                 sink(cx, file, arena)
             });
         }

@@ -289,6 +289,9 @@ pub enum Operator {
         output: Reg,
         /// Whether it must run again for every row. If not, its rows are computed once.
         correlated: bool,
+        /// The registers of outer rows on which the result of a correlated subquery depends. Empty
+        /// if it may differ between two rows that are equal in these.
+        parameters: Vec<Reg>,
         /// The subquery's registers that `kind` reads. A kept row holds these.
         keep: Vec<Reg>,
         /// The rows for which it runs; None means all. For other rows its result is NULL, and

@@ -5,9 +5,10 @@
 
 use super::written::written;
 use crate::plan::walk::{self, children, set_sides};
-use crate::plan::{Match, Operator, Plan, Reg, RowTarget, SecondLook, SortKey};
+use crate::plan::{Match, Operator, Plan, Reg, RowTarget, SecondLook, SortKey, SubqueryKind};
 use crate::registers::{Registers, kind_reads, of_expr};
 use catalog::Table;
+use expressions::function::Volatility;
 
 /// The registers that a plan reads and does not write. If there are any, the plan is correlated.
 pub(crate) fn free(plan: &Plan) -> Registers {
@@ -144,16 +145,19 @@ pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
             *right_registers = kept(right, &need);
             fill(right, need.clone());
             need.extend(free(right));
-            fill(left, need);
             if let Some(beyond) = beyond {
                 fill(&mut beyond.join, need.clone());
                 need.extend(free(&beyond.join));
             }
+            fill(left, need);
         }
-        Operator::Subquery { input, subquery, kind, keep, .. } => {
+        Operator::Subquery { input, subquery, kind, keep, correlated, parameters, .. } => {
             let mut inner = Registers::default();
             kind_reads(kind, &mut inner);
             *keep = kept(subquery, &inner);
+            if *correlated && is_stable(subquery, kind) {
+                *parameters = parameters_of(subquery, &inner);
+            }
             fill(subquery, inner);
             need.extend(free(subquery));
             fill(input, need);
@@ -210,6 +214,29 @@ pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
         | Operator::CommonScan { .. }
         | Operator::Joined { .. } => {}
     }
+}
+
+/// Whether a subquery gives the same result for the same outer values.
+fn is_stable(subquery: &Plan, kind: &SubqueryKind) -> bool {
+    fn rows_are_stable(plan: &Plan) -> bool {
+        let mut stable = true;
+        walk::exprs(plan, &mut |expr| stable &= expr.volatility() < Volatility::Volatile);
+        children(plan, &mut |child| stable = stable && rows_are_stable(child));
+        stable
+    }
+    let mut stable = true;
+    walk::kind_exprs(kind, &mut |expr| stable &= expr.volatility() < Volatility::Volatile);
+    stable && rows_are_stable(subquery)
+}
+
+/// The registers of outer rows that a subquery or its result reads, given those that the result
+/// reads.
+fn parameters_of(subquery: &Plan, result: &Registers) -> Vec<Reg> {
+    let (mut read, mut own) = (result.clone(), Registers::default());
+    deep(subquery, &mut read, &mut own);
+    let mut list: Vec<Reg> = read.difference(&own).copied().collect();
+    list.sort_unstable();
+    list
 }
 
 /// The columns of a row in consecutive registers that are needed.

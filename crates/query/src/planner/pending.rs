@@ -208,6 +208,7 @@ impl Planner<'_, '_> {
         }
         part
     }
+            parameters: Vec::new(),
 
     /// Scalar subqueries without outer reads that conditions compare with. They are computed before
     /// the scans, so that their values can bound a key.
