@@ -29,16 +29,7 @@ impl Planner<'_, '_> {
         let (Some(from), true) = (&select.from, has_rows_of_from(query)) else { return Ok(None) };
         let mut own = self.item_writes(from);
         own.extend(select.sublinks.iter().map(|link| link.output));
-        let (mut pairs, mut inside) = (Vec::new(), Vec::new());
-        for condition in &select.conditions {
-            if registers::reads(condition).is_subset(&own) {
-                inside.push(condition.clone());
-            } else if let Some(pair) = pair(condition, &own) {
-                pairs.push(pair);
-            } else {
-                return Ok(None);
-            }
-        }
+        let Some((pairs, inside)) = equalities(&select.conditions, &own) else { return Ok(None) };
         if pairs.is_empty() {
             return Ok(None);
         }
@@ -49,6 +40,19 @@ impl Planner<'_, '_> {
         let part = self.query(inner, &Registers::default())?;
         Ok(free(&part.plan).is_empty().then_some(Hashed { part, pairs }))
     }
+}
+
+/// The outer and the inner sides of a subquery's equalities with the rows around it, and its other
+/// conditions. None if these read rows around it, too. `own`: the registers of its rows.
+pub(super) fn equalities(conditions: &[Expr], own: &Registers) -> Option<(Vec<(Expr, Expr)>, Vec<Expr>)> {
+    let (mut pairs, mut inside) = (Vec::new(), Vec::new());
+    for condition in conditions {
+        match registers::reads(condition).is_subset(own) {
+            true => inside.push(condition.clone()),
+            false => pairs.push(pair(condition, own)?),
+        }
+    }
+    Some((pairs, inside))
 }
 
 /// The outer and the inner side of an equality.

@@ -19,6 +19,7 @@ mod full;
 mod gather;
 mod go_on;
 mod graph;
+mod grouped;
 mod grouping;
 mod guard;
 mod inline;

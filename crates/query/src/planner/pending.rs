@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Planner;
 use super::cost;
+use super::grouped::Grouped;
 use super::guard;
 use super::matches::Hashed;
 use super::part::{Leaf, Part, Side};
@@ -22,7 +23,7 @@ use expressions::functions;
 use values::error::SqlError;
 use values::types::{Type, Value};
 
-/// Beyond this depth of queries, EXISTS has one plan.
+/// Beyond this depth of queries, a subquery has one plan.
 const MOST_NESTED: usize = 4;
 
 /// A planned subquery of an expression that no node computes yet.
@@ -33,6 +34,8 @@ pub(super) struct Pending {
     pub(super) kind: SubqueryKind,
     /// For EXISTS, the plan by a hash.
     hashed: Option<Hashed>,
+    /// For one value of aggregates, the plan by groups.
+    grouped: Option<Grouped>,
     /// Registers of surrounding queries that its plan reads.
     outer: Registers,
     /// Further registers that turning its rows into the result reads: the operand of IN.
@@ -51,6 +54,13 @@ impl Pending {
 
     fn is_correlated(&self) -> bool {
         !self.outer.is_empty()
+    }
+
+    /// The plan by groups, if that is cheaper for so many rows.
+    fn choose_groups(&mut self, rows: f64) -> Option<Grouped> {
+        let grouped = self.grouped.take()?;
+        let is_cheaper = grouped.cost(rows) < rows.max(cost::GUESSED) * self.cost;
+        (is_cheaper && self.guard.is_none()).then_some(grouped)
     }
 
     /// Takes the plan by a hash if that is cheaper for so many rows.
@@ -80,6 +90,10 @@ impl Planner<'_, '_> {
                 SubqueryKind::Exists if self.nesting <= MOST_NESTED => self.hashed_exists(&link.query)?,
                 _ => None,
             };
+            let grouped = match self.nesting <= MOST_NESTED {
+                true => self.by_groups(&link.query, &link.kind)?,
+                false => None,
+            };
             let is_exists = matches!(link.kind, SubqueryKind::Exists);
             let plan = if is_exists && is_apart(&link.query, around) {
                 self.first_row_of(link.query, around)?
@@ -95,6 +109,7 @@ impl Planner<'_, '_> {
                 plan,
                 kind: link.kind,
                 hashed,
+                grouped,
                 outer,
                 operands,
                 shared: false,
@@ -175,6 +190,9 @@ impl Planner<'_, '_> {
         for needed in needs {
             part = self.attach(part, needed);
         }
+        if let Some(grouped) = pending.choose_groups(part.rows()) {
+            return grouped.join(part, register);
+        }
         pending.choose(part.rows());
         let correlated = pending.is_correlated();
         let mut estimate = part.plan.estimate;
@@ -190,6 +208,7 @@ impl Planner<'_, '_> {
             kind: pending.kind,
             output: register,
             correlated,
+            parameters: Vec::new(),
             keep: Vec::new(),
             guard: pending.guard.map(Box::new),
         };
@@ -208,7 +227,6 @@ impl Planner<'_, '_> {
         }
         part
     }
-            parameters: Vec::new(),
 
     /// Scalar subqueries without outer reads that conditions compare with. They are computed before
     /// the scans, so that their values can bound a key.
