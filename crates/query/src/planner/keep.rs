@@ -1,5 +1,5 @@
 //! The registers that row-keeping nodes of a plan must keep: those written below a node and read by
-//! it or above it.
+//! it or above it. Scans decode no other columns either. A condition that bounds a key reads none.
 //!
 //! What must hold: no such register is missing. A node above would read the value of another row.
 
@@ -114,8 +114,9 @@ fn keys_read(keys: &[SortKey], into: &mut Registers) {
     keys.iter().for_each(|key| of_expr(&key.expr, into));
 }
 
-/// Fills the lists of kept registers: those written below a node and read by it or above it. `need`
-/// contains the registers read above the plan. Chains of thousands of nodes pass this one set down.
+/// Fills the lists of kept registers: those written below a node and read by it or above it. Takes
+/// the other columns from scans. `need` contains the registers read above the plan. Chains of
+/// thousands of nodes pass this one set down.
 pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
     match &mut plan.operator {
         Operator::Distinct { input, keep, .. } => *keep = kept(input, &need),
@@ -204,6 +205,13 @@ pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
         Operator::Delete(delete) => {
             fill_second_look(delete.second_look.as_deref_mut(), &need);
             fill(&mut delete.input, need);
+        }
+        // The second look at a row reads its columns.
+        Operator::Scan(scan) if scan.identity.is_none() => {
+            scan.columns.retain(|column| need.contains(&column.register));
+            for register in scan.entry.iter_mut().flatten() {
+                *register = register.filter(|register| need.contains(register));
+            }
         }
         Operator::OneRow
         | Operator::Nothing
