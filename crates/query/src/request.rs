@@ -32,6 +32,8 @@ pub struct Methods {
     pub sort: bool,
     /// Sorts of rows that come by the first keys.
     pub incremental_sort: bool,
+    /// The most items of FROM whose order a JOIN leaves to the planner.
+    pub join_collapse_limit: usize,
 }
 
 impl Default for Methods {
@@ -45,6 +47,7 @@ impl Default for Methods {
             index_only_scan: true,
             sort: true,
             incremental_sort: true,
+            join_collapse_limit: 100,
         }
     }
 }

@@ -233,7 +233,7 @@ impl Binder<'_> {
                 let number = u32::MAX - u32::try_from(tables.len()).unwrap_or(u32::MAX);
                 tables.insert(*id, number);
             }
-            Part::Expr(_) | Part::Conditions(_) | Part::Locked(_) | Part::With(_) => {}
+            Part::Expr(_) | Part::Conditions(_) | Part::Join(_) | Part::Locked(_) | Part::With(_) => {}
         });
         walk::sublink(&mut link, &mut |part| match part {
             Part::Expr(expr) => rename(expr, &registers),
@@ -248,7 +248,7 @@ impl Binder<'_> {
                     Source::Query(_) | Source::Function(..) => {}
                 }
             }
-            Part::Conditions(_) | Part::With(_) => {}
+            Part::Conditions(_) | Part::Join(_) | Part::With(_) => {}
             Part::Locked(source) => replace(source, &sources),
             Part::Table(id) => replace(id, &tables),
         });

@@ -40,6 +40,8 @@ impl Binder<'_> {
                     left: Box::new(left),
                     right: Box::new(item),
                     condition: Vec::new(),
+                    listed: true,
+                    items: Some(0),
                 },
             });
         }
@@ -252,7 +254,8 @@ impl Binder<'_> {
             self.apply_alias(&mut entry, Some(alias))?;
             entries = vec![entry];
         }
-        let item = FromItem::Join { kind, left: Box::new(left), right: Box::new(right), condition };
+        let (left, right) = (Box::new(left), Box::new(right));
+        let item = FromItem::Join { kind, left, right, condition, listed: false, items: Some(0) };
         Ok((item, entries))
     }
 

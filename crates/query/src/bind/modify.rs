@@ -318,6 +318,8 @@ impl Binder<'_> {
                 left: Box::new(own),
                 right: Box::new(others),
                 condition: Vec::new(),
+                listed: true,
+                items: Some(0),
             },
         })
     }

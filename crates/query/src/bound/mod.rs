@@ -204,6 +204,11 @@ pub enum FromItem {
         right: Box<FromItem>,
         /// ON and USING.
         condition: Vec<Expr>,
+        /// Whether a comma joins the sides, not JOIN.
+        listed: bool,
+        /// Whether the planner may join the items of both sides in any order, and how many they
+        /// are. `None`: each side is joined by itself. `Some(0)`: nobody has counted them.
+        items: Option<usize>,
     },
 }
 

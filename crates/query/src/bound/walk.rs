@@ -17,6 +17,8 @@ pub(crate) enum Part<'q> {
     Register(&'q mut Reg),
     /// A source of rows, visited before its contents.
     Source(&'q mut SourceId, &'q mut Source),
+    /// A join of FROM, visited after its sides.
+    Join(&'q mut FromItem),
     /// A source whose rows are locked.
     Locked(&'q mut SourceId),
     /// The number of a WITH query, at each place that has it.
@@ -138,6 +140,7 @@ fn item(item: &mut FromItem, visit: &mut dyn FnMut(Part<'_>)) {
             self::item(left, visit);
             self::item(right, visit);
             conditions(condition, visit);
+            visit(Part::Join(item));
         }
         FromItem::Source(id, source) => {
             visit(Part::Source(id, source));

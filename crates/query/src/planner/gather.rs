@@ -12,10 +12,13 @@
 //! 3. A full join is one side. A condition EXISTS or ANY that becomes a join is a side, too.
 //! 4. A subquery that only selects and computes columns comes apart, too. Its computed columns are
 //!    computed above the joins, and conditions read their expressions instead.
-//! 5. The conditions of a subquery or a join stand before those around it, which may fail for rows
+//! 5. Sides of a JOIN that keep their written order come apart in a join of their own
+//!    ([`super::collapse`]).
+//! 6. The conditions of a subquery or a join stand before those around it, which may fail for rows
 //!    that the former drop.
 
 use super::Planner;
+use super::collapse::is_one;
 use super::part::{Leaf, Part, Semi, Side};
 use super::pushdown::{Inlined, is_flat, is_plain};
 use super::rejects::rejects_null;
@@ -72,19 +75,20 @@ impl Planner<'_, '_> {
 
     fn take_apart(&self, item: FromItem, into: &mut Gathered) -> Result<(), SqlError> {
         match item {
-            FromItem::Join { kind, left, right, condition } => {
+            FromItem::Join { kind, left, right, condition, items, .. } => {
                 let kind = self.reduced(kind, &left, &right, &into.conditions);
+                let merge = items.is_some();
                 match kind {
-                    JoinKind::Left => self.take_outer(*left, *right, condition, into)?,
-                    JoinKind::Right => self.take_outer(*right, *left, condition, into)?,
+                    JoinKind::Left => self.take_outer((*left, merge), *right, condition, into)?,
+                    JoinKind::Right => self.take_outer((*right, merge), *left, condition, into)?,
                     JoinKind::Full => {
                         let leaf = Leaf::Full(Box::new((*left, *right, condition)));
                         self.add(leaf, None, into);
                     }
                     JoinKind::Inner | JoinKind::Semi | JoinKind::Anti => {
                         into.conditions.splice(0..0, condition);
-                        self.take_apart(*left, into)?;
-                        self.take_apart(*right, into)?;
+                        self.take_side(*left, merge, into)?;
+                        self.take_side(*right, merge, into)?;
                     }
                 }
             }
@@ -115,16 +119,26 @@ impl Planner<'_, '_> {
         Ok(())
     }
 
+    /// Takes a side of a JOIN. Unless the lists of both sides merge, a side of several items is
+    /// joined by itself.
+    fn take_side(&self, item: FromItem, merge: bool, into: &mut Gathered) -> Result<(), SqlError> {
+        if merge || is_one(&item) {
+            return self.take_apart(item, into);
+        }
+        self.add(Leaf::Joined(Box::new((item, Vec::new()))), None, into);
+        Ok(())
+    }
+
     /// Takes a left join apart.
     fn take_outer(
         &self,
-        preserved: FromItem,
+        (preserved, merge): (FromItem, bool),
         nullable: FromItem,
         on: Vec<Expr>,
         into: &mut Gathered,
     ) -> Result<(), SqlError> {
         let kind = self.left_or_anti(&nullable, &on, &mut into.conditions);
-        self.take_apart(preserved, into)?;
+        self.take_side(preserved, merge, into)?;
         self.attach_side(nullable, Vec::new(), (kind, on), into);
         Ok(())
     }
@@ -230,18 +244,17 @@ impl Gathered {
 /// other sides are computed.
 fn lateral_reads(item: &FromItem, into: &mut Registers) {
     match item {
-        FromItem::Join { kind: JoinKind::Left, left, right, .. } => {
-            lateral_reads(left, into);
-            attached_reads(right, into);
-        }
-        FromItem::Join { kind: JoinKind::Right, left, right, .. } => {
-            lateral_reads(right, into);
-            attached_reads(left, into);
-        }
         FromItem::Join { kind: JoinKind::Full, .. } => item_reads(item, into),
-        FromItem::Join { left, right, .. } => {
-            lateral_reads(left, into);
-            lateral_reads(right, into);
+        FromItem::Join { kind, left, right, items, .. } => {
+            for (side, nullable) in [(left, JoinKind::Right), (right, JoinKind::Left)] {
+                if *kind == nullable {
+                    attached_reads(side, into);
+                } else if items.is_some() || is_one(side) {
+                    lateral_reads(side, into);
+                } else {
+                    item_reads(side, into);
+                }
+            }
         }
         FromItem::Source(_, Source::Query(query)) if is_flat(query) => {
             if let QueryBody::Select(select) = &query.body {

@@ -7,6 +7,7 @@ mod access;
 mod bounding;
 mod chain;
 mod classes;
+mod collapse;
 mod combined;
 mod common;
 mod cost;

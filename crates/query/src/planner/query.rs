@@ -45,6 +45,10 @@ impl Planner<'_, '_> {
         super::prune::statement(&mut bound);
         super::factor::statement(&mut bound, &self.binder.sources);
         super::prune::sources(&mut bound, &mut self.binder.sources);
+        let limit = self.context().methods.join_collapse_limit;
+        if self.binder.sources.len() > limit {
+            super::collapse::statement(&mut bound, limit);
+        }
         match bound {
             Bound::Query(query) => {
                 let columns = query.output.clone();

@@ -223,13 +223,13 @@ impl Planner<'_, '_> {
         stale: &Stale<'_>,
     ) -> Result<Plan, SqlError> {
         match item {
-            FromItem::Join { kind: JoinKind::Inner, left: first, right: second, condition } => {
+            FromItem::Join { kind: JoinKind::Inner, left: first, right: second, condition, .. } => {
                 let left = self.rejoined(left, first, conditions, stale)?;
                 let left = self.rejoined(left, second, conditions, stale)?;
                 conditions.extend(self.touched(condition, stale));
                 Ok(left)
             }
-            FromItem::Join { kind, left: first, right: second, condition } => {
+            FromItem::Join { kind, left: first, right: second, condition, .. } => {
                 let (kept, other) = stale.sides(*kind, first, second);
                 let left = self.rejoined(left, kept, conditions, stale)?;
                 let mut on = self.touched(condition, stale);

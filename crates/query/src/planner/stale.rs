@@ -109,7 +109,7 @@ impl Stale<'_> {
     /// and those of nullable sides of outer joins.
     pub(super) fn spread(&mut self, planner: &Planner<'_, '_>, item: &FromItem) -> Result<(), SqlError> {
         match item {
-            FromItem::Join { kind, left, right, condition } => {
+            FromItem::Join { kind, left, right, condition, .. } => {
                 let (first, second) = self.sides(*kind, left, right);
                 self.spread(planner, first)?;
                 self.spread(planner, second)?;
@@ -151,7 +151,7 @@ impl Stale<'_> {
     /// Whether a condition inside an item of FROM may reject its row.
     fn may_vanish(&self, planner: &Planner<'_, '_>, item: &FromItem) -> bool {
         match item {
-            FromItem::Join { kind: JoinKind::Inner, left, right, condition } => {
+            FromItem::Join { kind: JoinKind::Inner, left, right, condition, .. } => {
                 self.touches_any(condition)
                     || self.may_vanish(planner, left)
                     || self.may_vanish(planner, right)
@@ -169,7 +169,7 @@ impl Stale<'_> {
 
     /// The conditions of inner joins that apply to all rows of FROM.
     pub(super) fn inner_conditions<'f>(&self, item: &'f FromItem, into: &mut Vec<&'f Expr>) {
-        let FromItem::Join { kind, left, right, condition } = item else { return };
+        let FromItem::Join { kind, left, right, condition, .. } = item else { return };
         let (first, second) = self.sides(*kind, left, right);
         self.inner_conditions(first, into);
         if *kind == JoinKind::Inner {

@@ -161,6 +161,11 @@ pub fn check_setting(name: &str, value: &str) -> Result<(), SqlError> {
     )
 }
 
+/// Whether a setting tells the planner which methods and orders it may choose.
+fn of_planner(name: &str) -> bool {
+    name.starts_with("enable_") || name == "join_collapse_limit"
+}
+
 fn no_boolean(name: &str) -> SqlError {
     let message = format!("parameter \"{name}\" requires a Boolean value");
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
@@ -268,8 +273,7 @@ impl SettingsTable {
     /// Name and value of the settings that affect plans and differ from their defaults, as EXPLAIN
     /// shows them.
     pub fn planning(&self) -> Vec<(String, String)> {
-        let affects =
-            |name: &str| name.starts_with("enable_") || matches!(name, "plan_cache_mode" | "work_mem");
+        let affects = |name: &str| of_planner(name) || matches!(name, "plan_cache_mode" | "work_mem");
         let settings = KNOWN.iter().zip(&self.texts.values);
         settings
             .filter(|(known, value)| affects(known.name) && **value != known.default)
@@ -456,7 +460,7 @@ impl SettingsTable {
             "log_min_messages" => self.logs_errors = logs_errors(&mut proper),
             "log_min_error_statement" => self.logs_failed_statements = logs_errors(&mut proper),
             "work_mem" | "maintenance_work_mem" | "statement_memory" => self.set_memory(known.name, value)?,
-            name if name.starts_with("enable_") => self.set_method(name, proper == "on"),
+            name if of_planner(name) => self.set_method(name, &proper),
             "plan_cache_mode" => self.generic_plans = proper == "force_generic_plan",
             "synchronous_commit" => self.synchronous = proper != "off",
             "client_min_messages" => {

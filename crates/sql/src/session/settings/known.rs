@@ -148,6 +148,7 @@ pub(super) const KNOWN: &[Known] = &[
     ),
     known("is_superuser", Kind::Fixed, "on", true),
     known("jit", Kind::Bool, "off", false),
+    known("join_collapse_limit", Kind::Integer(1, i32::MAX as i64), "100", false),
     known("lc_messages", Kind::Text, "C", false),
     known("listen_addresses", Kind::ReadOnly(Change::AtStart), "", false),
     known("lock_timeout", Kind::Time, "0", false),

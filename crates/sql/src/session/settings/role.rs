@@ -55,9 +55,9 @@ impl SettingsTable {
         self.find_path_key();
     }
 
-    /// Sets whether plans may use a method.
-    pub(super) fn set_method(&mut self, name: &str, on: bool) {
-        let methods = &mut self.methods;
+    /// Sets whether plans may use a method, or the joins whose order they may choose.
+    pub(super) fn set_method(&mut self, name: &str, value: &str) {
+        let (methods, on) = (&mut self.methods, value == "on");
         match name {
             "enable_hashjoin" => methods.hash_join = on,
             "enable_nestloop" => methods.nested_loop = on,
@@ -67,6 +67,7 @@ impl SettingsTable {
             "enable_bitmapscan" => methods.bitmap_scan = on,
             "enable_indexonlyscan" => methods.index_only_scan = on,
             "enable_incremental_sort" => methods.incremental_sort = on,
+            "join_collapse_limit" => methods.join_collapse_limit = value.parse().unwrap_or(usize::MAX),
             _ => return,
         }
         self.find_path_key();
