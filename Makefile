@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help build variants drivers test demo soak bombs bench results mechanisms model loom loom-engine fuzz interleave plans setup fmt overhead instructions conformance isolation deny sanitize miri aarch64 hunt
+.PHONY: help build variants drivers test demo soak bombs answers bench results mechanisms model loom loom-engine fuzz interleave plans setup fmt overhead instructions conformance isolation deny sanitize miri aarch64 hunt
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,10 @@ bombs: setup ## Some 590 statements with long calls, texts or values, each cance
 
 fuzz: build ## Random statements on Allcore and PostgreSQL 18, compared (needs ../shared); ARGS="--seed 1 --rounds 200"
 	@scripts/fuzz.py $(ARGS)
+
+answers: setup ## Random queries, each by every plan that settings can force, and on PostgreSQL 18 (needs ../shared), 10 minutes
+	ALLCORE_PLANS_SEED=$${ALLCORE_PLANS_SEED:-$$(date +%s)} ALLCORE_PLANS_SECONDS=$${ALLCORE_PLANS_SECONDS:-600} ALLCORE_PLANS_PEER=1 \
+	  cargo test --release --locked -p allcore --test server same_rows:: -- --nocapture
 
 interleave: build ## Random interleavings of sessions on Allcore and PostgreSQL 18, compared (needs ../shared); ARGS="--sessions 3"
 	@scripts/interleave.py $(ARGS)

@@ -39,6 +39,7 @@ mod protocol;
 mod psql;
 mod reload;
 mod roles;
+mod same_rows;
 mod serve;
 mod shares;
 mod soak;

@@ -13,7 +13,8 @@ use crate::differential::{answer, scripts};
 /// Scripts about joins, subqueries, groups and orders. ALLCORE_THEMES names others.
 const THEMES: [&str; 7] =
     ["full_joins", "grouped_subqueries", "joins", "lateral", "ordering", "semi_joins", "subqueries_in_joins"];
-const METHODS: [&str; 8] = [
+/// The settings that switch a method of the planner off.
+pub const METHODS: [&str; 8] = [
     "enable_hashjoin",
     "enable_nestloop",
     "enable_indexscan",

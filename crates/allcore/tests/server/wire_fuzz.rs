@@ -4,6 +4,7 @@
 //! for how long: 10 s in `make test`, 300 s in `make soak`. `ALLCORE_FUZZ_SEED` repeats a run's
 //! damage.
 
+use crate::common::dice::Dice;
 use crate::common::{Server, succeed};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -12,18 +13,6 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-
-/// SplitMix64: a run is repeated by its seed.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % sides.max(1) as u64) as usize
-    }
-}
 
 /// Stands between clients and the server and writes down what each connection's client says.
 struct Recorder {

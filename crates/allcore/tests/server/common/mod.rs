@@ -1,6 +1,7 @@
 //! Starts the real `allcore` command for black-box tests and runs real clients against it.
 #![allow(dead_code, missing_docs, reason = "each test file uses its own part")]
 
+pub mod dice;
 pub mod messages;
 pub mod raw;
 
