@@ -36,6 +36,7 @@ mod nested_loop;
 mod order;
 mod part;
 mod pending;
+mod positive;
 mod premises;
 mod prune;
 mod pushdown;

@@ -41,6 +41,7 @@ impl Planner<'_, '_> {
     pub(super) fn statement(&mut self, mut bound: Bound) -> Result<Planned, SqlError> {
         crate::fold::nulls(&mut bound);
         super::inline::common_queries(&mut bound, self.binder);
+        super::positive::statement(&mut bound);
         self.premises = super::premises::statement(&mut bound, self.binder.request.truths);
         super::prune::statement(&mut bound);
         super::factor::statement(&mut bound, &self.binder.sources);
