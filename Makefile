@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help build variants drivers test demo soak bombs answers bench results mechanisms model loom loom-engine fuzz interleave plans setup fmt overhead instructions conformance isolation deny sanitize miri aarch64 hunt
+.PHONY: help build variants drivers test demo soak bombs answers bench results mechanisms model loom loom-engine fuzz interleave plans setup fmt overhead instructions conformance sqllogic isolation deny sanitize miri aarch64 hunt
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,8 +68,12 @@ interleave: build ## Random interleavings of sessions on Allcore and PostgreSQL 
 plans: build ## Statements by class on Allcore and PostgreSQL 18, timed and compared, about 40 minutes (needs ../shared); ARGS="--class skip"
 	@scripts/plans.py $(ARGS)
 
-conformance: build ## PostgreSQL 18's regression files on both servers, compared (needs ../shared); ARGS="boolean int4"
+conformance: build ## PostgreSQL 18's regression files and sqllogictest's kinds on both servers, compared (needs ../shared); ARGS="boolean int4" names files alone
 	@scripts/conformance.py $(ARGS)
+	@[ -n "$(ARGS)" ] || scripts/sqllogic.py
+
+sqllogic: build ## Statements in sqllogictest's families on both servers, compared (needs ../shared); ARGS="--kind random --rounds 50" or "--corpus FOLDER"
+	@scripts/sqllogic.py $(ARGS)
 
 isolation: build ## PostgreSQL 18's isolation specs, played by its isolationtester; ARGS="--all" or names of specs
 	@scripts/isolation.py $(ARGS)
