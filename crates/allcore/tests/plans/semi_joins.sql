@@ -50,3 +50,11 @@ explain (costs off) select * from o where exists (select 1 from l where l.o = o.
 explain (costs off) select * from o where exists (select count(*) from l where l.o = o.id);
 explain (costs off) delete from o where not exists (select 1 from l where l.o = o.id);
 explain (costs off) update o set s = '' where k in (select k from f where w = 3);
+-- IN over a subquery that reads no row around it: few rows are looked up, many are hashed.
+explain (costs off) select * from o where id in (select l.o from l) and id < 20;
+explain (costs off) select * from o where k in (select f.k from f) and id = 7;
+explain (costs off) select * from o join f on f.k = o.k where o.id < 20 and o.n in (select l.o from l where l.v > 3);
+explain (costs off) select * from o where id in (select l.o from l) and k < 400;
+explain (costs off) select * from o where (id, k) in (select l.o, l.k from l) and id < 20;
+explain (costs off) update o set s = '' where id in (select l.o from l) and id < 20;
+explain (costs off) select * from o where 7 in (select l.o from l) and id < 20;

@@ -266,7 +266,7 @@ pub(super) fn after_test(first: Option<Part>, part: Part) -> Part {
 }
 
 /// Visits the sources of an item of FROM.
-fn sources<'q>(item: &'q FromItem, visit: &mut dyn FnMut(SourceId, &'q Source)) {
+pub(super) fn sources<'q>(item: &'q FromItem, visit: &mut dyn FnMut(SourceId, &'q Source)) {
     match item {
         FromItem::Join { left, right, .. } => {
             sources(left, visit);

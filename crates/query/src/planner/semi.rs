@@ -8,12 +8,18 @@
 //! 2. Nothing else reads the condition's result. The binder gives each subquery of the text a
 //!    register of its own, so no aggregate, window or sort key reads it, too.
 //! 3. A NULL of ANY counts as false, because the condition has to be true.
+//! 4. ANY over a subquery that reads no row around it is a join with its distinct rows
+//!    ([`super::pending`]), which may drive the rows around it. It becomes a semi join only if that
+//!    costs less: its rows are then looked up for each row around.
+
+use std::sync::Arc;
 
 use super::Planner;
-use super::part::Semi;
+use super::leaf::{Estimate, sources};
+use super::part::{Leaf, Semi};
 use super::pushdown::{Inlined, is_flat};
 use crate::bound::reads::{item_reads, query_reads};
-use crate::bound::{FromItem, Query, QueryBody, Select, Sublink};
+use crate::bound::{FromItem, Query, QueryBody, Select, Source, Sublink};
 use crate::plan::{JoinKind, Reg, SubqueryKind};
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
@@ -63,8 +69,10 @@ impl Planner<'_, '_> {
                 taken.insert(register, negated);
             }
         }
-        select.sublinks.retain(|link| {
-            let semi = taken.get(&link.output).and_then(|negated| self.semi(link, *negated, &around));
+        let Select { sublinks, conditions, .. } = &mut *select;
+        let outer = Around { from, conditions, writes: &around };
+        sublinks.retain(|link| {
+            let semi = taken.get(&link.output).and_then(|negated| self.semi(link, *negated, outer));
             match semi {
                 Some(semi) => semis.push(semi),
                 None => drop(taken.remove(&link.output)),
@@ -78,7 +86,8 @@ impl Planner<'_, '_> {
     }
 
     /// A subquery's condition as a join, if it can become one.
-    fn semi(&self, link: &Sublink, negated: bool, around: &Registers) -> Option<Semi> {
+    fn semi(&self, link: &Sublink, negated: bool, outer: Around<'_>) -> Option<Semi> {
+        let around = outer.writes;
         let is_rows = has_rows_of_from(&link.query);
         let QueryBody::Select(select) = &link.query.body else { return None };
         let comparison = match &link.kind {
@@ -90,10 +99,12 @@ impl Planner<'_, '_> {
             }
             _ => return None,
         };
-        // The result of a subquery that reads no row around it is the same for all rows.
+        // EXISTS over a subquery that reads no row around it is the same for all rows.
         let mut read = Registers::default();
         query_reads(&link.query, &mut read);
-        if read.is_disjoint(around) {
+        let is_looked_up =
+            || comparison.as_ref().is_some_and(|equal| self.is_looked_up(select, equal, outer) == Some(true));
+        if read.is_disjoint(around) && !is_looked_up() {
             return None;
         }
         let mut select = (**select).clone();
@@ -102,7 +113,7 @@ impl Planner<'_, '_> {
         let mut read = Registers::default();
         item_reads(&from, &mut read);
         inner.iter().for_each(|inner| inner.reads(&mut read));
-        select.conditions.iter().for_each(|condition| registers::of_expr(condition, &mut read));
+        select.conditions.iter().chain(&comparison).for_each(|expr| registers::of_expr(expr, &mut read));
         let is_stable = |condition: &Expr| condition.volatility() < Volatility::Volatile;
         let is_join = !read.is_disjoint(around)
             && select.sublinks.is_empty()
@@ -110,6 +121,49 @@ impl Planner<'_, '_> {
         let conditions = select.conditions.into_iter().chain(comparison).collect();
         let kind = if negated { JoinKind::Anti } else { JoinKind::Semi };
         is_join.then_some(Semi { from, conditions, inner, kind })
+    }
+
+    /// Whether a table's rows cost less to look up for each row around than to read whole. `None`
+    /// if that is not known.
+    fn is_looked_up(&self, select: &Select, equal: &Expr, outer: Around<'_>) -> Option<bool> {
+        let FromItem::Source(source, Source::Table(table)) = select.from.as_ref()? else { return None };
+        let own = self.source_writes(*source);
+        let read: Registers = registers::reads(equal).difference(&own).copied().collect();
+        let around = if read.is_empty() { None } else { outer.table(self, &read) }?;
+        let leaf = Leaf::Table(*source, Arc::clone(table));
+        let whole = self.estimate(&leaf, &select.conditions, &Registers::default());
+        let conditions: Vec<Expr> = select.conditions.iter().chain([equal]).cloned().collect();
+        let one = self.estimate(&leaf, &conditions, &read);
+        Some(around.cost + around.rows * one.cost < whole.cost)
+    }
+}
+
+/// The rows around a subquery.
+#[derive(Clone, Copy)]
+struct Around<'s> {
+    from: &'s FromItem,
+    conditions: &'s [Expr],
+    /// The registers that FROM fills.
+    writes: &'s Registers,
+}
+
+impl Around<'_> {
+    /// The estimate of the table that fills these registers, under its own conditions.
+    fn table(self, planner: &Planner<'_, '_>, read: &Registers) -> Option<Estimate> {
+        let mut found = None;
+        sources(self.from, &mut |source, of| {
+            if let Source::Table(table) = of
+                && read.is_subset(&planner.source_writes(source))
+            {
+                found = Some((source, table));
+            }
+        });
+        let (source, table) = found?;
+        let writes = planner.source_writes(source);
+        let is_own = |condition: &&Expr| registers::reads(condition).is_subset(&writes);
+        let own: Vec<Expr> = self.conditions.iter().filter(is_own).cloned().collect();
+        let leaf = Leaf::Table(source, Arc::clone(table));
+        Some(planner.estimate(&leaf, &own, &Registers::default()))
     }
 }
 
