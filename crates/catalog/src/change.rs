@@ -162,8 +162,10 @@ impl std::fmt::Display for DecodeError {
 impl std::error::Error for DecodeError {}
 
 /// The version of the stored form. It is the first byte.
-const STORED_VERSION: u8 = 7;
-/// The version before. Its tables end before their missing values.
+const STORED_VERSION: u8 = 8;
+/// The version before. Its tables and their statistics end before the extended ones.
+const WITHOUT_EXTENDED: u8 = 7;
+/// The version before that. Its tables end before their missing values, too.
 const WITHOUT_MISSING_VALUES: u8 = 6;
 /// The version before that. Its statistics differ too.
 const OTHER_STATISTICS: u8 = 5;
@@ -188,11 +190,13 @@ impl StoredObject {
         let Some((version, rest)) = bytes.split_first() else { return Err(DecodeError::Malformed) };
         let read = match *version {
             STORED_VERSION => postcard::from_bytes(rest),
-            // A 0 after the last byte stands for no missing values.
-            WITHOUT_MISSING_VALUES => postcard::from_bytes(&[rest, &[0]].concat()),
+            // Each 0 after the last byte stands for an empty list at the end. Bytes that are left
+            // over do not count.
+            WITHOUT_EXTENDED => postcard::from_bytes(&[rest, &[0]].concat()),
+            WITHOUT_MISSING_VALUES => postcard::from_bytes(&[rest, &[0, 0]].concat()),
             OTHER_STATISTICS => match postcard::take_from_bytes::<(u32, u32)>(rest) {
                 Ok(((STATISTICS, oid), _)) => Ok(StoredObject::NoStatistics(oid)),
-                _ => postcard::from_bytes(&[rest, &[0]].concat()),
+                _ => postcard::from_bytes(&[rest, &[0, 0]].concat()),
             },
             version => return Err(DecodeError::Version(version)),
         };

@@ -8,7 +8,8 @@
 //!    transaction's own uncommitted view has the generation [`PRIVATE_GENERATION`], which no cached
 //!    plan has.
 //! 2. The maps by name and by relation agree with the objects in the maps by OID. They hold names,
-//!    a table's indexes, its foreign keys by the table they reference, and a sequence's owner.
+//!    a table's indexes and statistics objects, its foreign keys by the table they reference, and a
+//!    sequence's owner.
 //! 3. System relations (`pg_catalog`, `information_schema`) are the same for all databases and are
 //!    not stored.
 
@@ -17,9 +18,11 @@
 
 mod change;
 pub mod counter;
+mod extended;
 mod map;
 mod objects;
 pub mod pg_catalog;
+mod sampled;
 mod size;
 mod statistics;
 pub mod stored;
@@ -30,9 +33,11 @@ mod tests;
 use std::sync::Arc;
 
 pub use change::{Change, DecodeError, Overlay, StoredObject};
+pub use extended::*;
 use map::Map;
 pub use objects::*;
-pub use statistics::{ColumnStatistics, CommonValue, SampledValue, TableStatistics};
+pub use sampled::SampledValue;
+pub use statistics::{ColumnStatistics, CommonValue, TableStatistics};
 use values::identifier;
 
 /// The OID of the database that clients connect to when they create others. It cannot be dropped.
@@ -97,6 +102,9 @@ pub struct Catalog {
     names: Map<(u32, String), Name>,
     /// The table of each index.
     indexed: Map<u32, u32>,
+    /// The names of statistics objects, which share a name space of their own: the table and the
+    /// object.
+    extended_names: Map<(u32, String), (u32, u32)>,
     references: Map<u32, Vec<Reference>>,
     /// The sequences that belong to columns of a table.
     owned: Map<u32, Vec<u32>>,
@@ -109,6 +117,26 @@ enum Name {
     Table(u32),
     Sequence(u32),
     Index { table: u32, index: u32 },
+}
+
+/// A name that a change gives to an object. Relations and statistics objects have names within a
+/// schema, whose OID comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GivenName<'c> {
+    /// A schema's.
+    Schema(&'c str),
+    /// A relation's.
+    Relation(u32, &'c str),
+    /// A statistics object's.
+    Statistics(u32, &'c str),
+}
+
+/// The table that a change puts into a catalog, if it has statistics objects, and these.
+fn statistics_of(change: &Change) -> Option<(u32, &[StatisticsObject])> {
+    match change {
+        Change::PutTable(table) if !table.extended.is_empty() => Some((table.oid, &table.extended)),
+        _ => None,
+    }
 }
 
 /// The names of the relations that a change puts into a catalog, with their schema.
@@ -145,6 +173,7 @@ impl Catalog {
             analyzed: Map::default(),
             names: Map::default(),
             indexed: Map::default(),
+            extended_names: Map::default(),
             references: Map::default(),
             owned: Map::default(),
             bytes: 0,
@@ -224,23 +253,40 @@ impl Catalog {
             (Name::Index { table, .. }, Name::Index { table: other, .. }) => table == other,
             (one, other) => one == other,
         };
-        relation_names(change).into_iter().find_map(|(schema, name, own)| {
+        let relation = relation_names(change).into_iter().find_map(|(schema, name, own)| {
             let there = self.name(schema, name)?;
             (!same(there, own)).then(|| ("relation", name.to_owned()))
+        });
+        relation.or_else(|| {
+            let (table, objects) = statistics_of(change)?;
+            let taken = objects.iter().find(|object| {
+                let there = self.statistics_in(object.schema, &object.name);
+                there.is_some_and(|(other, _)| other.oid != table)
+            });
+            taken.map(|object| ("statistics object", object.name.clone()))
         })
     }
 
-    /// The names that the change gives to objects which do not have them in this catalog. A
-    /// relation's name comes with its schema's OID, a schema's name with 0.
+    /// The names that the change gives to objects which do not have them in this catalog.
     #[must_use]
-    pub fn new_names<'c>(&self, change: &'c Change) -> Vec<(u32, &'c str)> {
+    pub fn new_names<'c>(&self, change: &'c Change) -> Vec<GivenName<'c>> {
         if let Change::PutSchema(schema) = change {
             let known = self.schema_by_oid(schema.oid).is_some_and(|old| old.name == schema.name);
-            return if known { Vec::new() } else { vec![(0, &schema.name)] };
+            return if known { Vec::new() } else { vec![GivenName::Schema(&schema.name)] };
         }
         let names = relation_names(change).into_iter();
         let new = names.filter(|(schema, name, own)| self.name(*schema, name) != Some(*own));
-        new.map(|(schema, name, _)| (schema, name)).collect()
+        let mut given: Vec<GivenName<'_>> =
+            new.map(|(schema, name, _)| GivenName::Relation(schema, name)).collect();
+        let (_, objects) = statistics_of(change).unwrap_or_default();
+        let own = |object: &&StatisticsObject| {
+            let there = self.statistics_in(object.schema, &object.name);
+            there.is_none_or(|(_, other)| other.oid != object.oid)
+        };
+        given.extend(
+            objects.iter().filter(own).map(|object| GivenName::Statistics(object.schema, &object.name)),
+        );
+        given
     }
 
     /// The same catalog with another list of databases or roles, with the next generation.
@@ -263,6 +309,9 @@ impl Catalog {
                     let name = (table.schema, name.to_owned());
                     self.names.insert(name, Name::Index { table: table.oid, index });
                     self.indexed.insert(index, table.oid);
+                }
+                for object in &table.extended {
+                    self.extended_names.insert((object.schema, object.name.clone()), (table.oid, object.oid));
                 }
                 for (key, foreign) in table.foreign_keys.iter().enumerate() {
                     add(&mut self.references, foreign.parent, Reference { child: table.oid, key });
@@ -292,11 +341,11 @@ impl Catalog {
             }
             Change::DropSchema(oid) => self.forget_schema(*oid),
             Change::PutStatistics(oid, statistics) => {
+                self.forget_statistics(*oid);
+                self.bytes += statistics.bytes();
                 self.statistics.insert(*oid, Arc::clone(statistics));
             }
-            Change::DropStatistics(oid) => {
-                self.statistics.remove(oid);
-            }
+            Change::DropStatistics(oid) => self.forget_statistics(*oid),
         }
     }
 
@@ -327,9 +376,17 @@ impl Catalog {
             self.names.remove(&(old.schema, name.to_owned()));
             self.indexed.remove(&index);
         }
+        for object in &old.extended {
+            self.extended_names.remove(&(object.schema, object.name.clone()));
+        }
         for foreign in &old.foreign_keys {
             retain(&mut self.references, foreign.parent, |reference| reference.child != oid);
         }
+    }
+
+    fn forget_statistics(&mut self, oid: u32) {
+        let old = self.statistics.remove(&oid);
+        self.bytes -= old.map_or(0, |old| old.bytes());
     }
 
     fn forget_sequence(&mut self, oid: u32) {
@@ -361,6 +418,9 @@ impl Catalog {
             }
             Change::PutSchema(schema) => {
                 (schema.bytes(), self.schema_by_oid(schema.oid).map(|old| old.bytes()))
+            }
+            Change::PutStatistics(oid, statistics) => {
+                (statistics.bytes(), self.statistics(*oid).map(|old| old.bytes()))
             }
             _ => return 0,
         };
@@ -427,6 +487,29 @@ impl Catalog {
     #[must_use]
     pub fn references(&self, oid: u32) -> &[Reference] {
         self.references.get(&oid).map_or(&[], Vec::as_slice)
+    }
+
+    /// The statistics object of this name in a schema, with its table.
+    #[must_use]
+    pub fn statistics_in(&self, schema: u32, name: &str) -> Option<(&Arc<Table>, &StatisticsObject)> {
+        let is_it = |(other, key): &(u32, String)| *other == schema && key == name;
+        let (table, oid) = self.extended_names.find((schema, name), is_it)?;
+        let table = self.tables.get(table)?;
+        table.extended.iter().find(|object| object.oid == *oid).map(|object| (table, object))
+    }
+
+    /// The statistics object that a name stands for. Without a schema the search path decides.
+    #[must_use]
+    pub fn statistics_object(
+        &self,
+        path: &[String],
+        schema: Option<&str>,
+        name: &str,
+    ) -> Option<(&Arc<Table>, &StatisticsObject)> {
+        if let Some(schema) = schema {
+            return self.statistics_in(self.schema(schema)?.oid, name);
+        }
+        path.iter().find_map(|schema| self.statistics_in(self.schema(schema)?.oid, name))
     }
 
     /// The relation that a name in a schema stands for.
@@ -506,7 +589,9 @@ impl Catalog {
             let primary = table.primary_key.iter().flat_map(|key| [key.oid, key.constraint]);
             let constraints = table.checks.iter().map(|check| check.oid);
             let foreign = table.foreign_keys.iter().map(|key| key.oid);
-            [table.oid].into_iter().chain(indexes).chain(primary).chain(constraints).chain(foreign)
+            let extended = table.extended.iter().map(|object| object.oid);
+            let keys = indexes.chain(primary).chain(constraints).chain(foreign);
+            [table.oid].into_iter().chain(keys).chain(extended)
         });
         let schemas = self.schemas.values().map(|schema| schema.oid);
         let sequences = self.sequences.values().flat_map(|sequence| [sequence.oid, sequence.counter]);

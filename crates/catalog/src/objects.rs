@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::counter::CounterPlace;
+use crate::extended::StatisticsObject;
 use values::types::Type;
 
 /// The place of a tree in the store.
@@ -85,6 +86,8 @@ pub struct Table {
     /// the column existed. Its bytes are those of [`values::row::encode_value`]. Such a row reads a
     /// column without one as NULL.
     pub missing: BTreeMap<u32, Box<[u8]>>,
+    /// Its objects of CREATE STATISTICS.
+    pub extended: Vec<StatisticsObject>,
     /// The layout of its rows, computed on first use: [`Table::shape`].
     #[serde(skip)]
     pub layout: Layout,
@@ -408,6 +411,12 @@ impl Table {
     #[must_use]
     pub fn constraint_oid(&self, name: &str) -> Option<u32> {
         self.constraints().find(|(_, other)| *other == name).map(|(oid, _)| oid)
+    }
+
+    /// Its statistics object of this OID.
+    #[must_use]
+    pub fn statistics_object(&self, oid: u32) -> Option<&StatisticsObject> {
+        self.extended.iter().find(|object| object.oid == oid)
     }
 
     /// Its constraints, by OID and name.

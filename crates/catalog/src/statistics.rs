@@ -11,6 +11,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::extended::{ExtendedStatistics, StatisticsObject};
+use super::sampled::SampledValue;
+
 /// Statistics of one table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TableStatistics {
@@ -21,6 +24,8 @@ pub struct TableStatistics {
     /// Statistics by column position. The list is shorter than the table when columns were added
     /// since.
     pub columns: Vec<ColumnStatistics>,
+    /// Statistics of several columns, for each object of CREATE STATISTICS that ANALYZE met.
+    pub extended: Vec<ExtendedStatistics>,
 }
 
 /// Statistics of one column.
@@ -41,15 +46,6 @@ pub struct ColumnStatistics {
     pub correlation: f64,
 }
 
-/// A value of the sample.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SampledValue {
-    /// Its key.
-    pub key: Box<[u8]>,
-    /// Its text.
-    pub text: Box<str>,
-}
-
 /// A common value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CommonValue {
@@ -57,6 +53,19 @@ pub struct CommonValue {
     pub value: SampledValue,
     /// The fraction of the rows that have it.
     pub frequency: f64,
+}
+
+impl TableStatistics {
+    /// Takes over the data of objects for which ANALYZE found none, because the sample is empty or
+    /// their target is 0.
+    pub fn keep_extended(&mut self, objects: &[StatisticsObject], before: &TableStatistics) {
+        for old in &before.extended {
+            let is_object = objects.iter().any(|object| object.oid == old.object);
+            if is_object && self.extended.iter().all(|new| new.object != old.object) {
+                self.extended.push(old.clone());
+            }
+        }
+    }
 }
 
 impl ColumnStatistics {
@@ -199,5 +208,24 @@ mod tests {
         assert!(near(part(b"ba", b"bc", b"bb"), 0.5));
         assert!((part(b"a", b"c", b"b\xff") - 1.0).abs() < 0.01);
         assert!(near(part(b"a", b"a", b"a"), 0.5));
+    }
+
+    #[test]
+    fn data_of_a_passed_over_object_stays() {
+        let data = ExtendedStatistics { object: 7, columns: vec![1, 3], ..Default::default() };
+        let before = TableStatistics { extended: vec![data], ..TableStatistics::default() };
+        let object = |oid| StatisticsObject {
+            oid,
+            schema: 1,
+            name: String::new(),
+            columns: vec![1, 3],
+            kinds: crate::StatisticsKinds::ALL,
+            target: Some(0),
+        };
+        let mut now = TableStatistics::default();
+        now.keep_extended(&[object(8)], &before);
+        assert!(now.extended.is_empty());
+        now.keep_extended(&[object(7)], &before);
+        assert_eq!(now.extended, before.extended);
     }
 }

@@ -39,6 +39,7 @@ fn table(oid: u32, name: &str) -> Table {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         missing: Default::default(),
+        extended: Vec::new(),
         layout: Default::default(),
     }
 }
@@ -98,6 +99,38 @@ fn references_follow_foreign_keys() {
 }
 
 #[test]
+fn statistics_objects_have_names_of_their_own() {
+    let path = ["public".to_owned()];
+    let object = |name: &str| StatisticsObject {
+        oid: 20_007,
+        schema: PUBLIC,
+        name: name.into(),
+        columns: vec![0, 1],
+        kinds: StatisticsKinds::ALL,
+        target: Some(7),
+    };
+    let mut one = table(20_000, "one");
+    one.extended.push(object("one"));
+    let put = Change::PutTable(Arc::new(one.clone()));
+    assert_eq!(empty().new_names(&put).last(), Some(&GivenName::Statistics(PUBLIC, "one")));
+    let base = empty().with_changes(std::slice::from_ref(&put));
+    assert!(base.new_names(&put).is_empty() && base.taken(&put).is_none());
+    assert_eq!(base.highest_oid(), 20_007);
+    let found = |catalog: &Catalog, name: &str| {
+        catalog.statistics_object(&path, None, name).map(|(table, object)| (table.oid, object.oid))
+    };
+    assert_eq!(found(&base, "one"), Some((20_000, 20_007)));
+    let mut other = table(30_000, "other");
+    other.extended.push(StatisticsObject { oid: 30_007, ..object("one") });
+    let taken = base.taken(&Change::PutTable(Arc::new(other)));
+    assert_eq!(taken, Some(("statistics object", "one".to_owned())));
+    one.extended[0].name = "two".into();
+    let renamed = base.with_changes(&[Change::PutTable(Arc::new(one))]);
+    assert_eq!((found(&renamed, "one"), found(&renamed, "two")), (None, Some((20_000, 20_007))));
+    assert_eq!(found(&renamed.with_changes(&[Change::DropTable(20_000)]), "two"), None);
+}
+
+#[test]
 fn overlays_roll_back_to_marks() {
     let base = Arc::new(empty());
     let mut overlay = Overlay::new(Arc::clone(&base));
@@ -139,10 +172,11 @@ fn table_with_missing_values() -> Table {
 fn definitions_of_former_versions_are_read() {
     let object = StoredObject::Table(table(20_000, "one"));
     let bytes = object.encode();
-    // The last field of a table, its missing values, is new in version 7. A 0 says none.
-    let (last, former) = bytes[1..].split_last().unwrap();
-    assert_eq!(*last, 0);
-    for version in [5, 6] {
+    // The last fields of a table, its missing values and its statistics objects, are new in
+    // versions 7 and 8. A 0 says none.
+    assert_eq!(bytes[bytes.len() - 2..], [0, 0]);
+    for (version, lacking) in [(5, 2), (6, 2), (7, 1)] {
+        let former = &bytes[1..bytes.len() - lacking];
         assert_eq!(StoredObject::decode(&[&[version], former].concat()).as_ref(), Ok(&object));
         let damaged = [&[version], &former[..former.len() - 1]].concat();
         assert_eq!(StoredObject::decode(&damaged), Err(DecodeError::Malformed));
@@ -152,7 +186,10 @@ fn definitions_of_former_versions_are_read() {
     // Statistics of version 5 count as none.
     let of_5 = [&[5], &bytes[1..]].concat();
     assert_eq!(StoredObject::decode(&of_5), Ok(StoredObject::NoStatistics(20_000)));
-    assert_eq!(StoredObject::decode(&[&[6], &bytes[1..]].concat()), Ok(statistics));
+    for version in [6, 7] {
+        let former = [&[version], &bytes[1..bytes.len() - 1]].concat();
+        assert_eq!(StoredObject::decode(&former).as_ref(), Ok(&statistics));
+    }
 }
 
 #[test]

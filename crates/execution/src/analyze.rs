@@ -61,12 +61,12 @@ pub fn analyze(txn: &TxnSession, table: &Table, target: usize) -> Result<TableSt
     let sample = Sample::take(txn, table, target)?;
     let mut columns = Vec::with_capacity(table.columns.len());
     if sample.ends.is_empty() {
-        return Ok(TableStatistics { rows: sample.rows, pages: sample.pages, columns });
+        return Ok(TableStatistics { rows: sample.rows, pages: sample.pages, columns, extended: Vec::new() });
     }
     for (at, column) in table.columns.iter().enumerate() {
         columns.push(sample.column(table, at, column.type_, target)?);
     }
-    Ok(TableStatistics { rows: sample.rows, pages: sample.pages, columns })
+    Ok(TableStatistics { rows: sample.rows, pages: sample.pages, columns, extended: Vec::new() })
 }
 
 fn safe_point() -> Result<(), SqlError> {

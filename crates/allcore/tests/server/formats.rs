@@ -148,11 +148,11 @@ fn a_start_refuses_each_other_format_and_names_both_versions() {
     // The catalog is read after recovery, whose checkpoint has written to the folder by then.
     for version in [4, 9] {
         alter(&server, "pages", |pages| put_in_definition(pages, version));
-        refused(&server, &format!("definition {version}"), "definition 7");
+        refused(&server, &format!("definition {version}"), "definition 8");
     }
-    // The byte behind the table, a 0 for no missing values, is new in version 7. Readers of former
-    // versions ignore it.
-    for version in [5, 6] {
+    // The bytes behind the table, zeros for no missing values and no statistics objects, are new in
+    // versions 7 and 8. Readers of former versions ignore them.
+    for version in [5, 6, 7] {
         alter(&server, "pages", |pages| put_in_definition(pages, version));
         server.launch();
         assert_eq!(server.psql(&format!("select * from {NAME}")), "1");
@@ -163,8 +163,8 @@ fn a_start_refuses_each_other_format_and_names_both_versions() {
     server.psql(&format!("alter table {NAME} add column later text default 'before'"));
     server.stop();
     alter(&server, "pages", |pages| put_in_definition(pages, 9));
-    refused(&server, "definition 9", "definition 7");
-    alter(&server, "pages", |pages| put_in_definition(pages, 7));
+    refused(&server, "definition 9", "definition 8");
+    alter(&server, "pages", |pages| put_in_definition(pages, 8));
     server.launch();
     assert_eq!(server.psql(&format!("select * from {NAME}")), "1|before");
 }

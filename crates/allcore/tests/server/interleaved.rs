@@ -21,6 +21,7 @@ mod resolved_queries;
 mod savepoints;
 mod script;
 mod shifted_keys;
+mod statistics;
 mod subquery_locks;
 mod unique_keys;
 mod upserts;

@@ -195,6 +195,11 @@ pub(super) static PG_CATALOG: &[Definition] = &[
          stxkind:1002 stxexprs:25",
     ),
     table(
+        "pg_statistic_ext_data",
+        3429,
+        "stxoid:26 stxdinherit:16 stxdndistinct:25 stxddependencies:25 stxdmcv:25 stxdexpr:1009",
+    ),
+    table(
         "pg_partitioned_table",
         3350,
         "partrelid:26 partstrat:18 partnatts:21 partdefid:26 partattrs:22 partclass:30 partcollation:30 \
@@ -309,6 +314,14 @@ pub(super) static PG_CATALOG: &[Definition] = &[
          most_common_vals:1009 most_common_freqs:1021 histogram_bounds:1009 correlation:700 \
          most_common_elems:25 most_common_elem_freqs:1009 elem_count_histogram:1009 \
          range_length_histogram:25 range_empty_frac:700 range_bounds_histogram:25",
+    ),
+    view(
+        "pg_stats_ext",
+        12_017,
+        "schemaname:19 tablename:19 statistics_schemaname:19 statistics_name:19 statistics_owner:19 \
+         attnames:1003 exprs:1009 kinds:1002 inherited:16 n_distinct:25 dependencies:25 \
+         most_common_vals:1009 most_common_val_nulls:1000 most_common_freqs:1022 \
+         most_common_base_freqs:1022",
     ),
     view(
         "pg_cursors",

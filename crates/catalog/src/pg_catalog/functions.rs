@@ -3,7 +3,7 @@
 use bumpalo::Bump;
 
 use super::super::{Catalog, Relation};
-use super::text;
+use super::{extended, text};
 use values::environment::Environment;
 use values::error::{SqlError, SqlState};
 use values::identifier;
@@ -22,7 +22,8 @@ pub fn function<'a>(
 ) -> Result<Datum<'a>, SqlError> {
     let give =
         |found: Option<String>| found.map_or(Datum::Null, |found| Datum::Text(arena.alloc_str(&found)));
-    if let Some(answer) = super::privileges::function(environment, catalog, name, arguments, arena) {
+    let answer = super::privileges::function(environment, catalog, name, arguments, arena);
+    if let Some(answer) = answer.or_else(|| statistics_object(environment, catalog, name, arguments, arena)) {
         return answer;
     }
     let oid = |index: usize| match arguments.get(index) {
@@ -93,10 +94,36 @@ pub fn function<'a>(
         | "pg_get_function_result"
         | "pg_get_function_arguments"
         | "pg_get_function_identity_arguments"
-        | "pg_get_statisticsobjdef_columns"
         | "pg_tablespace_location" => Datum::Null,
         other => return Err(SqlError::unsupported(format_args!("function {other}"))),
     })
+}
+
+/// Calls a function over extended statistics; None if the name is another one's.
+fn statistics_object<'a>(
+    environment: &dyn Environment,
+    catalog: &Catalog,
+    name: &str,
+    arguments: &[Datum<'a>],
+    arena: &'a Bump,
+) -> Option<Result<Datum<'a>, SqlError>> {
+    let asked = name.starts_with("pg_get_statisticsobjdef") || name == "pg_statistics_obj_is_visible";
+    let Some(Datum::Oid(oid)) = arguments.first().filter(|_| asked) else { return None };
+    let Some((table, object)) = extended::object(catalog, *oid) else { return Some(Ok(Datum::Null)) };
+    Some(Ok(match name {
+        "pg_get_statisticsobjdef" => {
+            let bare = visible(environment, catalog, table.oid);
+            Datum::Text(arena.alloc_str(&extended::definition(catalog, table, object, bare)))
+        }
+        "pg_get_statisticsobjdef_columns" => Datum::Text(arena.alloc_str(&extended::columns(table, object))),
+        "pg_statistics_obj_is_visible" => {
+            let path = environment.current_schemas(true);
+            let found = catalog.statistics_object(&path, None, &object.name);
+            Datum::Bool(found.is_some_and(|(_, found)| found.oid == object.oid))
+        }
+        // No object has expressions.
+        _ => Datum::Null,
+    }))
 }
 
 /// Whether an error says that a text names no object.

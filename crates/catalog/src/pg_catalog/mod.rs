@@ -6,6 +6,7 @@
 
 mod definitions;
 mod engine;
+mod extended;
 mod functions;
 mod indexes;
 mod privileges;
@@ -78,6 +79,7 @@ fn relation(schema: u32, definition: &definitions::Definition) -> Table {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         missing: Default::default(),
+        extended: Vec::new(),
         layout: super::Layout::default(),
     }
 }

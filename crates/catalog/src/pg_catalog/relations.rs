@@ -5,6 +5,7 @@
 
 use super::super::{BOOTSTRAP_ROLE, Catalog, ForeignKey, PG_CATALOG, Table};
 use super::engine;
+use super::extended;
 use super::indexes::indexes_of;
 use super::{Result, Rows, System, array, int2, letter, oid, text, vector, views, yes};
 use crate::{Identity, ReferentialAction};
@@ -65,6 +66,9 @@ pub(super) fn fill(
         "pg_sequence" | "pg_sequences" => sequences(catalog, system, relation, rows)?,
         "pg_depend" => owned_sequences(catalog, rows)?,
         "pg_stats" => views::statistics(catalog, rows)?,
+        "pg_statistic_ext" => extended::definitions(catalog, rows)?,
+        "pg_statistic_ext_data" => extended::contents(catalog, rows)?,
+        "pg_stats_ext" => extended::view(catalog, rows)?,
         "pg_tables" => views::tables(catalog, rows)?,
         "pg_indexes" => views::index_definitions(catalog, rows)?,
         "pg_settings" => views::settings(system, rows)?,

@@ -64,6 +64,7 @@ fn catalog() -> Catalog {
             valid: true,
         }],
         missing: Default::default(),
+        extended: Vec::new(),
         layout: crate::Layout::default(),
     };
     let base = Catalog::new(database.clone(), Arc::from([database]), Arc::from([role]));

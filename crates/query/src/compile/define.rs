@@ -6,6 +6,7 @@
 mod alter;
 mod attributes;
 mod kept;
+mod statistics;
 
 use std::sync::Arc;
 
@@ -39,6 +40,15 @@ impl Binder<'_> {
             NodeEnum::CreateTableAsStmt(create) => self.create_table_as(create),
             NodeEnum::IndexStmt(index) => self.create_index(index),
             NodeEnum::AlterTableStmt(alter) => self.alter_table(alter),
+            NodeEnum::CreateStatsStmt(create) => self.create_statistics(create),
+            NodeEnum::AlterStatsStmt(alter) => self.alter_statistics(alter),
+            NodeEnum::RenameStmt(rename) if is_statistics(rename.rename_type) => {
+                self.rename_statistics(rename)
+            }
+            NodeEnum::AlterObjectSchemaStmt(alter) if is_statistics(alter.object_type) => {
+                self.move_statistics(alter)
+            }
+            NodeEnum::AlterOwnerStmt(alter) if is_statistics(alter.object_type) => self.own_statistics(alter),
             NodeEnum::RenameStmt(rename) => self.rename(rename),
             NodeEnum::DropStmt(drop) => self.drop_objects(drop),
             NodeEnum::CreatedbStmt(create) => self.create_database(create),
@@ -449,6 +459,7 @@ impl Binder<'_> {
             Ok(ObjectType::ObjectSequence) => ObjectKind::Sequence,
             Ok(ObjectType::ObjectView) => ObjectKind::View,
             Ok(ObjectType::ObjectSchema) => ObjectKind::Schema,
+            Ok(ObjectType::ObjectStatisticExt) => ObjectKind::Statistics,
             _ => return Err(self.unsupported("dropping this", 0)),
         };
         let mut names = Vec::with_capacity(drop.objects.len());
@@ -459,6 +470,7 @@ impl Binder<'_> {
                 _ => Vec::new(),
             };
             names.push(match *parts.as_slice() {
+                _ if kind == ObjectKind::Statistics => self.statistics_name(&parts)?,
                 [name] => QualifiedName { schema: None, name: name.to_owned() },
                 [_, _, _, _, ..] => {
                     let message =
@@ -475,6 +487,10 @@ impl Binder<'_> {
         let concurrently = drop.concurrent;
         Ok(Command::Drop { kind, names, if_exists: drop.missing_ok, cascade, concurrently })
     }
+}
+
+fn is_statistics(object: i32) -> bool {
+    object == ObjectType::ObjectStatisticExt as i32
 }
 
 /// Raises 42P16 for ON COMMIT, since the table is not temporary.
@@ -573,6 +589,7 @@ fn draft_table(name: &str, columns: &[ColumnDefinition]) -> Arc<Table> {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         missing: Default::default(),
+        extended: Vec::new(),
         layout: catalog::Layout::default(),
     })
 }

@@ -32,6 +32,7 @@ fn table(oid: u32, name: &str, columns: &[(&str, Type)], key: &[u32]) -> Table {
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         missing: Default::default(),
+        extended: Vec::new(),
         layout: Layout::default(),
     };
     if !key.is_empty() {

@@ -7,7 +7,7 @@
 use catalog::ReferentialAction;
 use std::sync::Arc;
 
-use super::{OwnedSequence, QualifiedName, SequenceOptions, Statement};
+use super::{OwnedSequence, QualifiedName, SequenceOptions, Statement, StatisticsCommand};
 use catalog::Identity;
 use expressions::expr::Expr;
 use values::types::Type;
@@ -202,6 +202,8 @@ pub enum Command {
         /// The options that change.
         options: SequenceOptions,
     },
+    /// CREATE STATISTICS, ALTER STATISTICS.
+    Statistics(StatisticsCommand),
     /// CREATE VIEW.
     CreateView {
         /// Its name.
@@ -213,7 +215,7 @@ pub enum Command {
         /// The query's text.
         text: String,
     },
-    /// DROP TABLE, INDEX, SEQUENCE, VIEW, SCHEMA.
+    /// DROP TABLE, INDEX, SEQUENCE, VIEW, SCHEMA, STATISTICS.
     Drop {
         /// The kind of object.
         kind: ObjectKind,
@@ -298,6 +300,8 @@ pub enum ObjectKind {
     View,
     /// A schema.
     Schema,
+    /// Extended statistics.
+    Statistics,
 }
 
 /// COPY.

@@ -28,6 +28,7 @@ mod number;
 mod premise;
 mod scan;
 mod sequence;
+mod statistics;
 mod unfiltered;
 pub mod walk;
 
@@ -43,6 +44,7 @@ pub(crate) use number::number;
 pub use premise::*;
 pub use scan::*;
 pub use sequence::*;
+pub use statistics::*;
 pub use unfiltered::unfiltered_scans;
 
 use catalog::Catalog;

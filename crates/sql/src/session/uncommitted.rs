@@ -38,7 +38,11 @@ impl Session {
     pub(super) fn publish(&self, overlay: &Overlay) -> Result<(), SqlError> {
         let (definitions, changes) = (&self.environment.definitions, overlay.changes());
         let refused = |(what, name): (&str, String)| {
-            let code = if what == "schema" { SqlState::DUPLICATE_SCHEMA } else { SqlState::DUPLICATE_TABLE };
+            let code = match what {
+                "schema" => SqlState::DUPLICATE_SCHEMA,
+                "relation" => SqlState::DUPLICATE_TABLE,
+                _ => SqlState::DUPLICATE_OBJECT,
+            };
             SqlError::new(code, format!("{what} \"{name}\" already exists"))
         };
         // Other fibers run while thousands of changes are applied, and may publish theirs first.

@@ -82,7 +82,7 @@ impl ArrayBuilder {
 
     /// The packed array with these lengths and lower bounds. The product of the lengths is the
     /// number of elements.
-    pub(crate) fn finish_with(&self, dimensions: &[(i32, i32)]) -> Result<Vec<u8>, SqlError> {
+    pub fn finish_with(&self, dimensions: &[(i32, i32)]) -> Result<Vec<u8>, SqlError> {
         let mut bytes = self.head(dimensions);
         bytes.reserve_exact(self.elements.len());
         work::put(&self.elements, &mut bytes)?;

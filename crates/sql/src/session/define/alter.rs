@@ -25,7 +25,7 @@ use super::super::Session;
 use super::columns::{self, no_column};
 use super::dependents::{self, Object};
 use super::rewrite::rewrite;
-use super::{added, constraint, exists, identity, kept, owner, retype, sequence, skipping};
+use super::{added, constraint, exists, identity, kept, owner, retype, sequence, skipping, statistics};
 use catalog::system_columns;
 use catalog::{Change, PG_CATALOG, Relation, Sequence, Table};
 use execution::client::Client;
@@ -298,6 +298,8 @@ fn drop_column(
     for sequence in sequence::owned_by(&catalog, table.oid, position) {
         sequence::forget(session, sequence.oid)?;
     }
+    table.extended.retain(|object| !names(&object.columns));
+    statistics::forget_data(session, table.oid, |found| names(&found.columns))?;
     let column = &mut table.columns[at];
     column.dropped = true;
     column.not_null = false;

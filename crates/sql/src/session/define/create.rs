@@ -196,6 +196,7 @@ fn make_table(
         checks: Vec::new(),
         foreign_keys: Vec::new(),
         missing: Default::default(),
+        extended: Vec::new(),
         layout: Default::default(),
     };
     session.make_out_of_line_tree(&mut table)?;

@@ -14,11 +14,13 @@ use runtime::hash::HashMap;
 use txn::TableLock;
 
 use super::super::Session;
+use super::statistics;
 use catalog::stored;
 use catalog::{Catalog, Change, Table};
 use execution::client::{Client, Notice};
 use values::environment::Environment;
 use values::error::{SqlError, SqlState};
+use values::identifier::{qualified, quoted};
 
 /// The most objects that a detail lists, as in PostgreSQL.
 const REPORTED: usize = 100;
@@ -40,6 +42,8 @@ pub(super) enum Object {
     Index(u32, u32),
     /// The OIDs of a constraint's table and of the constraint.
     Constraint(u32, u32),
+    /// The OIDs of the table of extended statistics and of these.
+    Statistics(u32, u32),
 }
 
 impl Object {
@@ -52,6 +56,7 @@ impl Object {
             Object::Column(oid, at) => (Reverse((oid, at + 1)), 1259),
             Object::Default(oid, at) => (Reverse((oid, at + 1)), 2604),
             Object::Constraint(_, oid) => (Reverse((oid, 0)), 2606),
+            Object::Statistics(_, oid) => (Reverse((oid, 0)), 3381),
         }
     }
 }
@@ -112,6 +117,8 @@ fn lock_of(found: &Found, cascade: bool) -> Option<(u32, TableLock)> {
         | Object::Sequence(relation)
         | Object::Default(relation, _)
         | Object::Constraint(relation, _) => Some((relation, lock)),
+        // It lets readers and writers pass.
+        Object::Statistics(relation, _) => Some((relation, lock.min(TableLock::ShareUpdateExclusive))),
         Object::Schema(_) | Object::Column(..) | Object::Index(..) => None,
     }
 }
@@ -189,6 +196,11 @@ impl Search<'_> {
                 dependents.extend(tables.map(|table| (Object::Table(table.oid), false)));
                 let sequences = catalog.sequences().filter(|sequence| sequence.schema == schema);
                 dependents.extend(sequences.map(|sequence| (Object::Sequence(sequence.oid), false)));
+                for table in catalog.tables() {
+                    let objects = table.extended.iter().filter(|object| object.schema == schema);
+                    dependents
+                        .extend(objects.map(|object| (Object::Statistics(table.oid, object.oid), false)));
+                }
             }
             Object::Table(oid) => {
                 let Some(table) = catalog.table(oid) else { return dependents };
@@ -214,7 +226,7 @@ impl Search<'_> {
                 let own = primary.chain(unique).filter(|(of, _)| *of == constraint);
                 dependents.extend(own.map(|(_, index)| (Object::Index(oid, index), true)));
             }
-            Object::Default(..) => {}
+            Object::Default(..) | Object::Statistics(..) => {}
         }
         dependents
     }
@@ -246,6 +258,9 @@ impl Search<'_> {
         }
         for key in table.foreign_keys.iter().filter(|key| of(&key.columns)) {
             own(Object::Constraint(oid, key.oid));
+        }
+        for object in table.extended.iter().filter(|object| of(&object.columns)) {
+            own(Object::Statistics(oid, object.oid));
         }
         // Nobody knows here which columns a check reads. The caller asks only for the relations
         // that it reads.
@@ -336,14 +351,31 @@ fn described(session: &Session, object: Object) -> String {
             let name = catalog.table(table).and_then(|table| table.constraint_name(oid));
             format!("constraint {} on table {}", name.unwrap_or_default(), relation(table))
         }
+        Object::Statistics(table, oid) => {
+            let object = catalog.table(table).and_then(|table| table.statistics_object(oid));
+            let Some(object) = object else { return String::new() };
+            let found = catalog.statistics_object(&environment.table.search_path, None, &object.name);
+            let name = match found.is_some_and(|(_, found)| found.oid == oid) {
+                true => quoted(&object.name),
+                false => qualified(catalog.schema_name(object.schema), &object.name),
+            };
+            format!("statistics object {name}")
+        }
     }
 }
 
-/// Removes defaults, checks and foreign keys from locked tables that stay.
+/// Removes defaults, checks, foreign keys and extended statistics from locked tables that stay.
 fn take_away(session: &mut Session, loud: &[Found]) -> Result<(), SqlError> {
     let mut changed: Vec<Table> = Vec::new();
     for found in loud {
-        let (Object::Default(oid, _) | Object::Constraint(oid, _)) = found.object else { continue };
+        if let Object::Statistics(table, object) = found.object {
+            statistics::forget_data(session, table, |found| found.object == object)?;
+        }
+        let (Object::Default(oid, _) | Object::Constraint(oid, _) | Object::Statistics(oid, _)) =
+            found.object
+        else {
+            continue;
+        };
         let place = match changed.iter().position(|table| table.oid == oid) {
             Some(place) => place,
             None => {
@@ -358,6 +390,7 @@ fn take_away(session: &mut Session, loud: &[Found]) -> Result<(), SqlError> {
                 table.checks.retain(|check| check.oid != constraint);
                 table.foreign_keys.retain(|key| key.oid != constraint);
             }
+            Object::Statistics(_, object) => table.extended.retain(|other| other.oid != object),
             _ => {}
         }
     }

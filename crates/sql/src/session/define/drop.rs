@@ -24,7 +24,7 @@ use txn::{TableLock, Wait};
 
 use super::super::Session;
 use super::dependents::{self, Object};
-use super::{sequence, skipping};
+use super::{sequence, skipping, statistics};
 use crate::shared::system;
 use catalog::{Change, ForeignKey, Relation, Table, pg_catalog};
 use execution::client::Client;
@@ -96,8 +96,8 @@ pub(super) fn database(
     Ok("DROP DATABASE")
 }
 
-/// DROP TABLE, INDEX, SEQUENCE, VIEW, SCHEMA. All names are resolved and locked before anything is
-/// dropped.
+/// DROP TABLE, INDEX, SEQUENCE, VIEW, SCHEMA, STATISTICS. All names are resolved and locked before
+/// anything is dropped.
 pub(super) fn objects(
     session: &mut Session,
     kind: ObjectKind,
@@ -111,6 +111,7 @@ pub(super) fn objects(
         ObjectKind::Sequence => ("sequence", SqlState::UNDEFINED_TABLE, "DROP SEQUENCE"),
         ObjectKind::View => ("view", SqlState::UNDEFINED_TABLE, "DROP VIEW"),
         ObjectKind::Schema => ("schema", SqlState::INVALID_SCHEMA_NAME, "DROP SCHEMA"),
+        ObjectKind::Statistics => ("statistics object", SqlState::UNDEFINED_OBJECT, "DROP STATISTICS"),
     };
     let mut found = Vec::with_capacity(names.len());
     let mut known = HashSet::with_capacity_and_hasher(names.len(), Default::default());
@@ -124,6 +125,9 @@ pub(super) fn objects(
                 let (code, message) = match schema {
                     Some(schema) => {
                         (SqlState::INVALID_SCHEMA_NAME, format!("schema \"{schema}\" does not exist"))
+                    }
+                    None if kind == ObjectKind::Statistics => {
+                        (missing, format!("{word} \"{}\" does not exist", name.shown()))
                     }
                     None => (missing, format!("{word} \"{}\" does not exist", name.name)),
                 };
@@ -151,6 +155,7 @@ pub(super) fn objects(
             Object::Sequence(oid) => sequence::forget(session, oid)?,
             Object::Index(table, index) => drop_index(session, table, index)?,
             Object::Schema(oid) => schema(session, oid)?,
+            Object::Statistics(table, oid) => statistics::forget(session, table, oid)?,
             // No name of DROP stands for such a part of a table.
             Object::Column(..) | Object::Default(..) | Object::Constraint(..) => {}
         }
@@ -189,6 +194,9 @@ fn locked(session: &mut Session, kind: ObjectKind, name: &QualifiedName) -> Resu
         ObjectKind::Table => session.locked_table(name, lock)?.map(|table| Object::Table(table.oid)),
         ObjectKind::Sequence => {
             sequence::locked_named(session, name, lock)?.map(|sequence| Object::Sequence(sequence.oid))
+        }
+        ObjectKind::Statistics => {
+            statistics::locked(session, name)?.map(|(table, oid)| Object::Statistics(table, oid))
         }
         ObjectKind::Index => {
             session.locked_index(name, lock)?.map(|(table, index)| Object::Index(table, index))

@@ -23,6 +23,7 @@ mod reindex;
 mod retype;
 mod rewrite;
 mod sequence;
+mod statistics;
 
 use txn::{Direction, Range, TableLock, Wait};
 
@@ -33,7 +34,7 @@ use catalog::{INFORMATION_SCHEMA, Table};
 use execution::client::{Client, Notice};
 use execution::keys::table_tree;
 use execution::{Executor, from_txn};
-use query::plan::{Command, ObjectKind};
+use query::plan::{Command, ObjectKind, StatisticsCommand};
 use values::error::{SqlError, SqlState};
 use values::types::Datum;
 
@@ -75,6 +76,7 @@ pub(super) fn run(
         Command::AlterSequence { name, if_exists, options } => {
             sequence::alter(session, (name, *if_exists), options, client)?
         }
+        Command::Statistics(command) => statistics::run(session, command, client)?,
         Command::CreateView { .. } => return Err(SqlError::unsupported("CREATE VIEW")),
         Command::Drop { kind, names, if_exists, cascade, concurrently } => {
             if *concurrently {
@@ -115,6 +117,8 @@ fn name_of(command: &Command) -> &'static str {
         Command::CreateIndex(_) => "CREATE INDEX",
         Command::CreateSequence { .. } => "CREATE SEQUENCE",
         Command::AlterSequence { .. } => "ALTER SEQUENCE",
+        Command::Statistics(StatisticsCommand::Create(_)) => "CREATE STATISTICS",
+        Command::Statistics(StatisticsCommand::Alter { .. }) => "ALTER STATISTICS",
         Command::AlterTable { tag, .. } => tag,
         Command::Truncate { .. } => "TRUNCATE TABLE",
         Command::Reindex { .. } => "REINDEX",
@@ -124,6 +128,7 @@ fn name_of(command: &Command) -> &'static str {
             ObjectKind::Sequence => "DROP SEQUENCE",
             ObjectKind::View => "DROP VIEW",
             ObjectKind::Schema => "DROP SCHEMA",
+            ObjectKind::Statistics => "DROP STATISTICS",
         },
         _ => "this command",
     }

@@ -8,7 +8,7 @@ use runtime::hash::SeededSet;
 
 use super::{Session, safe_point};
 use crate::shared::system;
-use catalog::{Change, Table};
+use catalog::{Change, GivenName, Table};
 use values::error::{SqlError, SqlState};
 
 /// Bytes of a name at most.
@@ -21,8 +21,8 @@ impl Session {
         if names.is_empty() {
             return Ok(());
         }
-        for (schema, name) in names {
-            system::claim(&self.environment.txn, system::NAMES, &self.name_key(schema, name))?;
+        for name in names {
+            system::claim(&self.environment.txn, system::NAMES, &self.name_key(name))?;
         }
         // A transaction that claimed one of them before has published it by now, or rolled back.
         self.refresh_catalog();
@@ -35,7 +35,8 @@ impl Session {
     /// Claims the name of a relation that is being made, before names are generated for what
     /// belongs to it.
     pub(super) fn claim_relation(&mut self, schema: u32, name: &str) -> Result<(), SqlError> {
-        system::claim(&self.environment.txn, system::NAMES, &self.name_key(schema, name))?;
+        let key = self.name_key(GivenName::Relation(schema, name));
+        system::claim(&self.environment.txn, system::NAMES, &key)?;
         self.refresh_catalog();
         match self.environment.catalog.relation_in(schema, name) {
             None => Ok(()),
@@ -43,9 +44,15 @@ impl Session {
         }
     }
 
-    fn name_key(&self, schema: u32, name: &str) -> Vec<u8> {
+    fn name_key(&self, name: GivenName<'_>) -> Vec<u8> {
         let database = self.environment.definitions.oid.to_be_bytes();
-        [&database[..], &schema.to_be_bytes(), name.as_bytes()].concat()
+        // No name of a relation begins with a zero.
+        let (schema, before, name) = match name {
+            GivenName::Schema(name) => (0, "", name),
+            GivenName::Relation(schema, name) => (schema, "", name),
+            GivenName::Statistics(schema, name) => (schema, "\0", name),
+        };
+        [&database[..], &schema.to_be_bytes(), before.as_bytes(), name.as_bytes()].concat()
     }
 
     /// The name that PostgreSQL generates for an index or a sequence of a table. No relation of the
@@ -63,7 +70,7 @@ impl Session {
                 || self.environment.catalog.relation_in(table.schema, name).is_some()
                 || constraint && (table.has_constraint(name) || self.is_constraint(table, name));
             let claimed = || {
-                let key = self.name_key(table.schema, name);
+                let key = self.name_key(GivenName::Relation(table.schema, name));
                 system::is_claimed(&self.environment.txn, system::NAMES, &key)
             };
             Ok(is_there || claimed()?)
@@ -84,6 +91,17 @@ impl Session {
         })
     }
 
+    /// The name that PostgreSQL generates for statistics of columns of a table: no statistics
+    /// object of the table's schema has it.
+    pub(super) fn statistics_name(&mut self, table: &Table, columns: &[String]) -> Result<String, SqlError> {
+        self.refresh_catalog();
+        first_free(&table.name, columns, "stat", |name| {
+            let is_there = self.environment.catalog.statistics_in(table.schema, name).is_some();
+            let key = self.name_key(GivenName::Statistics(table.schema, name));
+            Ok(is_there || system::is_claimed(&self.environment.txn, system::NAMES, &key)?)
+        })
+    }
+
     /// Whether another table of the table's schema has a constraint of this name.
     fn is_constraint(&self, table: &Table, name: &str) -> bool {
         let others = self.environment.catalog.tables();
@@ -94,7 +112,11 @@ impl Session {
 
 /// Error 23505, because PostgreSQL's catalog has a unique index on names.
 fn duplicate(what: &str, name: &str) -> SqlError {
-    let index = if what == "schema" { "pg_namespace_nspname_index" } else { "pg_class_relname_nsp_index" };
+    let index = match what {
+        "schema" => "pg_namespace_nspname_index",
+        "relation" => "pg_class_relname_nsp_index",
+        _ => "pg_statistic_ext_name_index",
+    };
     let message = format!("duplicate key value violates unique constraint \"{index}\"");
     let error = SqlError::new(SqlState::UNIQUE_VIOLATION, message);
     error.with_detail(format!("The {what} \"{name}\" already exists."))

@@ -1,6 +1,7 @@
 //! ALTER COLUMN ... TYPE. It rewrites the rows. What must hold: everything else that names the
 //! column fits the new type too, or the change is refused. That is its default, its sequence, the
-//! table's checks, and the foreign keys on either side.
+//! table's checks, and the foreign keys on either side. Values that statistics list have keys of
+//! the old type, so they go.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use txn::TableLock;
 use super::super::Session;
 use super::columns::{check_column_type, missing};
 use super::rewrite::rewrite;
-use super::{constraint, sequence};
+use super::{constraint, sequence, statistics};
 use catalog::{Change, ForeignKey, Table};
 use expressions::expr::Expr;
 use expressions::functions::{self, CastContext};
@@ -44,6 +45,7 @@ pub(super) fn set_type(
     table.columns[at].type_ = type_;
     let value = using.map_or_else(|| quoted(column), str::to_owned);
     rewrite(session, &old, table, Some((at, format!("({value})"))))?;
+    statistics::forget_values(session, table.oid, at as u32)?;
     // From here on, the constraints see the new type.
     session.define(Change::PutTable(Arc::new(table.clone())))?;
     for check in table.checks.iter().filter(|check| check.valid) {
