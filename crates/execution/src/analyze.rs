@@ -9,12 +9,16 @@
 //!    of classes in a finite population", 1998, formula Duj1).
 //! 4. A value is common if its count in the sample is more than that of the other values would be,
 //!    by two standard deviations.
+//! 5. Combinations of the columns of an object of CREATE STATISTICS are counted over the same
+//!    sample ([`combinations`]).
 //!
 //! What must hold: the sample is of rows that the statement's snapshot sees.
 
+mod combinations;
+
 use std::ops::Bound;
 
-use catalog::{ColumnStatistics, CommonValue, SampledValue, Table, TableStatistics};
+use catalog::{ColumnStatistics, CommonValue, SampledValue, StatisticsObject, Table, TableStatistics};
 use runtime::work;
 use txn::trees::{self, Drawn, Tree};
 use txn::{Direction, Range, TxnSession};
@@ -24,6 +28,7 @@ use values::row::RowView;
 use values::text;
 use values::types::{Datum, Type};
 
+use self::combinations::Codes;
 use super::keys::table_tree;
 use super::memory::encode_key;
 use super::{from_storage, from_txn};
@@ -58,15 +63,33 @@ struct Sample {
 /// Gathers a table's statistics by the present snapshot. `target`: the most common values of a
 /// column, and the buckets of its histogram.
 pub fn analyze(txn: &TxnSession, table: &Table, target: usize) -> Result<TableStatistics, SqlError> {
-    let sample = Sample::take(txn, table, target)?;
-    let mut columns = Vec::with_capacity(table.columns.len());
+    // An object with a larger target needs more rows.
+    let targets = table.extended.iter().filter_map(|object| object.target);
+    let sample = Sample::take(txn, table, targets.map(usize::from).fold(target, usize::max))?;
+    let mut found = TableStatistics { rows: sample.rows, pages: sample.pages, ..Default::default() };
     if sample.ends.is_empty() {
-        return Ok(TableStatistics { rows: sample.rows, pages: sample.pages, columns, extended: Vec::new() });
+        return Ok(found);
     }
+    let target_of = |object: &StatisticsObject| object.target.map_or(target, usize::from);
+    let objects: Vec<_> = table.extended.iter().filter(|object| target_of(object) > 0).collect();
+    let mut codes: Vec<Option<Codes>> = Vec::with_capacity(table.columns.len());
     for (at, column) in table.columns.iter().enumerate() {
-        columns.push(sample.column(table, at, column.type_, target)?);
+        let is_coded = objects.iter().any(|object| object.columns.contains(&(at as u32)));
+        let (statistics, coded) = sample.column(table, (at, column.type_), target, is_coded)?;
+        found.columns.push(statistics);
+        codes.push(coded);
     }
-    Ok(TableStatistics { rows: sample.rows, pages: sample.pages, columns, extended: Vec::new() })
+    for object in objects {
+        let of = |column: &u32| codes[*column as usize].as_ref();
+        let columns: Vec<&Codes> = object.columns.iter().filter_map(of).collect();
+        let value = |row: usize, column: usize| {
+            let at = object.columns[column] as usize;
+            sample.sampled_value(table, row, (at, table.columns[at].type_))
+        };
+        let size = (sample.rows, target_of(object));
+        found.extended.push(combinations::gather(object, &columns, size, value)?);
+    }
+    Ok(found)
 }
 
 fn safe_point() -> Result<(), SqlError> {
@@ -146,16 +169,34 @@ impl Sample {
         &self.bytes[start..self.ends[at]]
     }
 
+    /// The value of a row in a column; None is NULL.
+    fn sampled_value(
+        &self,
+        table: &Table,
+        row: usize,
+        (at, type_): (usize, Type),
+    ) -> Result<Option<SampledValue>, SqlError> {
+        let value = RowView::new(self.row(row), table.shape()).get(at)?;
+        if value.is_null() {
+            return Ok(None);
+        }
+        let (mut key, mut out) = (Vec::new(), Vec::new());
+        encode_key(value, &mut key)?;
+        text::write(value, type_, &NoSession::default(), &mut out)?;
+        Ok(Some(SampledValue { key: key.into(), text: String::from_utf8_lossy(&out).into() }))
+    }
+
+    /// The statistics of a column, and its values as codes if they are wanted.
     fn column(
         &self,
         table: &Table,
-        at: usize,
-        type_: Type,
+        (at, type_): (usize, Type),
         target: usize,
-    ) -> Result<ColumnStatistics, SqlError> {
+        is_coded: bool,
+    ) -> Result<(ColumnStatistics, Option<Codes>), SqlError> {
         let value = |row: usize| RowView::new(self.row(row), table.shape()).get(at);
         let mut keys = Keys::default();
-        let (mut nulls, mut wide, mut width) = (0, 0, 0);
+        let (mut nulls, mut width) = (0, 0);
         for row in 0..self.ends.len() {
             if row % CHECKED == 0 {
                 safe_point()?;
@@ -164,7 +205,7 @@ impl Sample {
                 Datum::Null => nulls += 1,
                 // A value out of line is not fetched.
                 Datum::OutOfLine(pointer) => {
-                    wide += 1;
+                    keys.wide.push(row);
                     width += pointer.length as usize;
                 }
                 value => {
@@ -174,7 +215,7 @@ impl Sample {
                     width += length - marks(value);
                     if length > WIDEST {
                         keys.bytes.truncate(start);
-                        wide += 1;
+                        keys.wide.push(row);
                     } else {
                         keys.places.push(Place {
                             key: start..keys.bytes.len(),
@@ -185,15 +226,19 @@ impl Sample {
                 }
             }
         }
+        let wide = keys.wide.len();
         let sampled = Sampled { nulls, wide, rows: self.ends.len(), all: self.rows, target };
         let known = keys.places.len() + wide;
-        let mut statistics = keys.statistics(&sampled, |row| {
+        let correlation = keys.sort();
+        let groups = keys.groups();
+        let mut statistics = keys.statistics(&groups, &sampled, |row| {
             let mut out = Vec::new();
             text::write(value(row)?, type_, &NoSession::default(), &mut out)?;
             Ok(String::from_utf8_lossy(&out).into())
         })?;
+        statistics.correlation = correlation;
         statistics.width = width as f64 / known.max(1) as f64;
-        Ok(statistics)
+        Ok((statistics, is_coded.then(|| keys.codes(&groups, self.ends.len()))))
     }
 }
 
@@ -242,6 +287,8 @@ struct Place {
 struct Keys {
     bytes: Vec<u8>,
     places: Vec<Place>,
+    /// The rows of values too long to be compared.
+    wide: Vec<usize>,
 }
 
 impl Keys {
@@ -249,18 +296,26 @@ impl Keys {
         &self.bytes[self.places[at].key.clone()]
     }
 
-    /// `text` writes the value of a row.
+    /// The rows' values as codes.
+    fn codes(&self, groups: &[(usize, usize)], rows: usize) -> Codes {
+        let rows_of = |&(first, count): &(usize, usize)| {
+            self.places[first..first + count].iter().map(|place| place.row)
+        };
+        Codes::new(rows, groups.iter().map(rows_of), &self.wide)
+    }
+
+    /// The statistics of the sorted keys but for their correlation and width. `text` writes the
+    /// value of a row.
     fn statistics(
-        mut self,
+        &self,
+        groups: &[(usize, usize)],
         sampled: &Sampled,
         text: impl Fn(usize) -> Result<Box<str>, SqlError>,
     ) -> Result<ColumnStatistics, SqlError> {
-        let correlation = self.sort();
-        let groups = self.groups();
         let rows = sampled.rows.max(1) as f64;
         let null_fraction = sampled.nulls as f64 / rows;
-        let distinct = distinct(&groups, sampled);
-        let common = common(&groups, distinct, sampled);
+        let distinct = distinct(groups, sampled);
+        let common = common(groups, distinct, sampled);
         let value = |at: usize| {
             Ok::<_, SqlError>(SampledValue { key: self.key(at).into(), text: text(self.places[at].row)? })
         };
@@ -270,7 +325,7 @@ impl Keys {
         }
         let mut others = Vec::with_capacity(self.places.len());
         let mut left_out = common.iter().peekable();
-        for &(first, count) in &groups {
+        for &(first, count) in groups {
             match left_out.next_if(|(common, _)| *common == first) {
                 Some(_) => {}
                 None => others.extend(first..first + count),
@@ -286,7 +341,7 @@ impl Keys {
         }
         // As in pg_stats: a number of values that grows with the table is a fraction of its rows.
         let distinct = if distinct > 0.1 * sampled.all { -distinct / sampled.all.max(1.0) } else { distinct };
-        Ok(ColumnStatistics { null_fraction, distinct, width: 0.0, common: values, histogram, correlation })
+        Ok(ColumnStatistics { null_fraction, distinct, common: values, histogram, ..Default::default() })
     }
 
     /// Sorts the keys, and returns the correlation of their order with that of the rows.
@@ -323,7 +378,13 @@ fn distinct(groups: &[(usize, usize)], sampled: &Sampled) -> f64 {
     let known = sampled.rows - sampled.nulls;
     let all = sampled.all * known as f64 / sampled.rows.max(1) as f64;
     let once = groups.iter().filter(|(_, count)| *count == 1).count() + sampled.wide;
-    let found = (groups.len() + sampled.wide) as f64;
+    estimated_distinct(known, all, (groups.len() + sampled.wide, once))
+}
+
+/// The estimated number of distinct values among `all`, if a sample of so many has `found`
+/// different ones, of which `once` come once.
+fn estimated_distinct(known: usize, all: f64, (found, once): (usize, usize)) -> f64 {
+    let found = found as f64;
     if once == 0 || known as f64 >= all {
         return found;
     }

@@ -128,7 +128,10 @@ impl Session {
         }
         self.environment.txn.statement_start().map_err(from_txn)?;
         let target = self.environment.table.get("default_statistics_target")?.parse().unwrap_or(100);
-        let statistics = execution::analyze(&self.environment.txn, table, target)?;
+        let mut statistics = execution::analyze(&self.environment.txn, table, target)?;
+        if let Some(before) = self.environment.catalog.statistics(table.oid) {
+            statistics.keep_extended(&table.extended, before);
+        }
         let (pages, rows) = (statistics.pages, statistics.rows);
         tell(format!("\"{}\": {pages} pages, containing {rows} live rows", table.name));
         self.define(catalog::Change::PutStatistics(table.oid, Arc::new(statistics)))?;
