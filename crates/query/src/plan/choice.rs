@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use catalog::{ColumnStatistics, TableStatistics};
+use catalog::{ColumnStatistics, Equality, TableCombinations, TableStatistics};
 use expressions::prefix::{Matching, Prefix, Rest};
 use values::key::KeyOrder;
 use values::types::numeric::Numeric;
@@ -47,6 +47,8 @@ pub(crate) enum Comparing {
     },
     /// With the pattern that a parameter is.
     Pattern(Matching, u32),
+    /// Equality of several columns together, each with its type.
+    Together(Vec<(u32, Type, Asked)>),
 }
 
 /// An estimate that depends on parameters.
@@ -71,13 +73,18 @@ impl Choice {
         let asked = match &self.comparing {
             Comparing::Equal(asked) => [Some(asked), None],
             Comparing::Range { low, high } => [low.as_ref(), high.as_ref()].map(|end| end.map(|end| &end.0)),
-            Comparing::Pattern(..) => [None, None],
+            Comparing::Pattern(..) | Comparing::Together(_) => [None, None],
+        };
+        let together = match &self.comparing {
+            Comparing::Together(columns) => columns.as_slice(),
+            _ => &[],
         };
         let pattern = match self.comparing {
             Comparing::Pattern(_, parameter) => Some(parameter),
             _ => None,
         };
-        let compared = asked.into_iter().flatten().filter_map(|asked| match asked {
+        let asked = asked.into_iter().flatten().chain(together.iter().map(|(_, _, asked)| asked));
+        let compared = asked.filter_map(|asked| match asked {
             Asked::Parameter(index) => Some(*index),
             Asked::Key(_) => None,
         });
@@ -115,7 +122,27 @@ impl Choice {
                 }
                 _ => 0.0,
             },
+            Comparing::Together(columns) => self.together(columns, parameters, key).unwrap_or(0.0),
         }
+    }
+
+    /// The fraction of the rows with values of several columns. `None` if one of them is NULL.
+    fn together(
+        &self,
+        columns: &[(u32, Type, Asked)],
+        parameters: &[Datum<'_>],
+        key: &mut Vec<u8>,
+    ) -> Option<f64> {
+        let mut equalities = Vec::with_capacity(columns.len());
+        for (column, type_, asked) in columns {
+            let known = match asked {
+                Asked::Key(known) => &**known,
+                Asked::Parameter(index) => key_of(*parameters.get(*index as usize)?, *type_, key)?,
+            };
+            let fraction = self.statistics.columns.get(*column as usize)?.equal_to(known, self.rows);
+            equalities.push(Equality::new(*column, fraction, Some(vec![Some(known.to_vec())])));
+        }
+        TableCombinations(&self.statistics.extended).meeting_all(&equalities)
     }
 }
 

@@ -116,16 +116,19 @@ impl<'s> Search<'s> {
             trees.iter().filter_map(|tree| self.bounded_in(tree, plain)).collect();
         all.sort_by(|one, other| one.work.total_cmp(&other.work));
         let mut conditions: Vec<usize> = Vec::new();
+        let mut bounds: Vec<&'c Bounding<'s>> = Vec::new();
         let (mut parts, mut fraction, mut least) = (Vec::new(), 1.0, f64::INFINITY);
         for part in all {
             if part.range.conditions().any(|condition| conditions.contains(&condition)) {
                 continue;
             }
-            let smaller = fraction * part.range.fraction;
+            let among = self.among(bounds.iter().copied(), part.range.bounds());
+            let smaller = fraction * among.unwrap_or(part.range.fraction);
             let work: f64 = parts.iter().chain([&part]).map(|part| self.gathering(part)).sum();
             let total = work + self.rows * smaller * cost::KEYED_ROW;
             if total < least {
                 conditions.extend(part.range.conditions());
+                bounds.extend(part.range.bounds());
                 (fraction, least) = (smaller, total);
                 parts.push(part);
             }

@@ -31,7 +31,7 @@ const ELEMENTS: f64 = 10.0;
 const REST: f64 = 0.25;
 
 /// A bound's value at planning.
-enum Known {
+pub(super) enum Known {
     /// Its key among the column's values.
     Key(Vec<u8>),
     Null,
@@ -94,7 +94,7 @@ impl<'s> Search<'s> {
     }
 
     /// The parameter or constant that a value is, without casts that change no value.
-    fn asked(&self, column: u32, value: &Expr) -> Option<Asked> {
+    pub(super) fn asked(&self, column: u32, value: &Expr) -> Option<Asked> {
         match self.compared_value(column, value)? {
             value @ Expr::Const(..) => match self.known(column, value) {
                 Known::Key(key) => Some(Asked::Key(key.into())),
@@ -121,7 +121,7 @@ impl<'s> Search<'s> {
         Some(value)
     }
 
-    fn known(&self, column: u32, value: &Expr) -> Known {
+    pub(super) fn known(&self, column: u32, value: &Expr) -> Known {
         let type_ = self.table.columns[column as usize].type_;
         let key = |value: &Value| match value {
             Value::Null => Known::Null,
@@ -139,7 +139,7 @@ impl<'s> Search<'s> {
     }
 
     /// The value of a constant or a parameter, without casts that change no value.
-    fn value<'e>(&self, value: &'e Expr) -> Option<Cow<'e, Value>> {
+    pub(super) fn value<'e>(&self, value: &'e Expr) -> Option<Cow<'e, Value>> {
         match value {
             Expr::Const(value, _) => Some(Cow::Borrowed(value)),
             Expr::Param { index, .. } => self.values.peek(*index).map(Cow::Owned),
@@ -286,9 +286,13 @@ impl<'s> Search<'s> {
 
     /// The part of the rows that meet all conditions.
     pub(super) fn kept(&self, conditions: &[Expr]) -> f64 {
-        let mut part = 1.0;
+        let together = self.together(conditions);
+        let mut part = together.part.unwrap_or(1.0);
         let mut ends: Vec<(u32, Vec<End<'_>>)> = Vec::new();
-        for condition in conditions {
+        for (at, condition) in conditions.iter().enumerate() {
+            if together.taken.contains(&at) {
+                continue;
+            }
             match self.end(condition) {
                 Some((column, end)) => {
                     part *= self.rest(&end);
@@ -325,7 +329,7 @@ impl<'s> Search<'s> {
     }
 
     /// The part of the rows that meet a condition.
-    fn selectivity(&self, condition: &Expr) -> f64 {
+    pub(super) fn selectivity(&self, condition: &Expr) -> f64 {
         let part = match condition {
             Expr::And(parts) => self.kept(parts),
             Expr::Or(parts) => 1.0 - parts.iter().map(|part| 1.0 - self.selectivity(part)).product::<f64>(),
@@ -389,7 +393,7 @@ impl<'s> Search<'s> {
         let either = clauses.iter().filter(|clause| clause.alternatives.len() > 1);
         let sets = either.flat_map(|clause| &clause.alternatives).map(|set| set.iter().collect());
         for set in std::iter::once(plain).chain(sets) {
-            for (column, comparing) in self.comparing(&set) {
+            for (column, comparing) in self.comparing(&set).into_iter().chain(self.combinations_asked(&set)) {
                 let choice = Choice {
                     table: self.table.oid,
                     column,

@@ -12,11 +12,15 @@
 
 use super::Planner;
 use super::part::{Otherwise, Share, Wanted};
+use super::search::Search;
 use super::top::{Top, copy_key};
 use crate::bound::{Distinct, FromItem, Select, Source};
 use crate::plan::{Reg, SortKey};
 use catalog::{IndexKey, Table};
 use expressions::expr::Expr;
+
+/// Columns of one table of FROM: the registers of all its columns, the table, and the positions.
+type Asked<'q> = (&'q [Option<Reg>], &'q Table, Vec<u32>);
 
 /// The user of the order of FROM's rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -160,13 +164,26 @@ impl Planner<'_, '_> {
     }
 
     /// Estimated combinations of values of columns of FROM.
-    fn values<'e>(&self, from: &FromItem, columns: impl Iterator<Item = &'e Expr>) -> Option<f64> {
+    pub(super) fn values<'e>(&self, from: &FromItem, columns: impl Iterator<Item = &'e Expr>) -> Option<f64> {
         let mut product = 1.0;
+        // The columns of each table whose extended statistics may know them together.
+        let mut together: Vec<Asked<'_>> = Vec::new();
         for expr in columns {
             let (columns, table) = self.table_of_column(from, expr)?;
             let register = super::classes::column_of(expr)?;
-            let column = columns.iter().position(|column| *column == Some(register))?;
-            product *= self.distinct_in(table, column as u32)?;
+            let column = columns.iter().position(|column| *column == Some(register))? as u32;
+            let alone = |search: &Search<'_>| search.knows_none_together().then(|| search.distinct(column));
+            match self.asking(table, alone)? {
+                Some(distinct) => product *= distinct,
+                None => match together.iter_mut().find(|(other, ..)| std::ptr::eq(*other, columns)) {
+                    Some((.., list)) if list.contains(&column) => {}
+                    Some((.., list)) => list.push(column),
+                    None => together.push((columns, table, vec![column])),
+                },
+            }
+        }
+        for (_, table, columns) in together {
+            product *= self.asking(table, |search| search.distinct_together(&columns))?;
         }
         Some(product)
     }

@@ -253,9 +253,14 @@ impl Planner<'_, '_> {
 
     /// Estimated distinct values of a column of a stored table.
     pub(super) fn distinct_in(&self, table: &catalog::Table, column: u32) -> Option<f64> {
+        self.asking(table, |search| search.distinct(column))
+    }
+
+    /// The answer of a search without conditions over a stored table.
+    pub(super) fn asking<R>(&self, table: &catalog::Table, ask: impl FnOnce(&Search<'_>) -> R) -> Option<R> {
         let none = Registers::default();
-        let search = |columns| self.search_in(columns, table, (&[], &none), Wanted::default());
-        (!table.is_virtual()).then(|| search(&[]).distinct(column))
+        let search = || self.search_in(&[], table, (&[], &none), Wanted::default());
+        (!table.is_virtual()).then(|| ask(&search()))
     }
 }
 

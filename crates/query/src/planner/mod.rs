@@ -51,6 +51,7 @@ mod sets;
 mod single;
 mod stable;
 mod stale;
+mod together;
 mod top;
 mod unmatched;
 mod window;

@@ -150,6 +150,7 @@ impl Planner<'_, '_> {
         around.extend(select.aggregates.iter().map(|call| call.output));
         let locks = self.row_locks(&select, &top, outside)?;
         let order = self.order_for(&select, &top);
+        let different = self.different(&select);
         let semis = self.take_semis(&mut select);
         let before = self.with_sublinks(take(&mut select.sublinks), &around)?;
         let mut part = self.grouped(&mut select, semis, outside, &order)?;
@@ -176,7 +177,7 @@ impl Planner<'_, '_> {
                 (targets, late) = targets.into_iter().partition(|target| !is_late(target));
             }
             part = self.projected(part, targets)?;
-            part = self.distinct(part, select.distinct, &top);
+            part = self.distinct(part, (select.distinct, different), &top);
             part = self.topped(part, top, locks)?;
             self.projected(part, late)?
         };
@@ -270,14 +271,28 @@ impl Planner<'_, '_> {
         Ok(part)
     }
 
-    pub(super) fn distinct(&self, mut part: Part, distinct: Distinct, top: &Top) -> Part {
+    /// The estimated rows that DISTINCT leaves of all rows of FROM, if their columns are known.
+    fn different(&self, select: &Select) -> Option<f64> {
+        match (&select.distinct, &select.from) {
+            (Distinct::All(columns), Some(from)) if !select.grouped => self.values(from, columns.iter()),
+            _ => None,
+        }
+    }
+
+    /// `different`: the estimated number of different rows, if it is known.
+    pub(super) fn distinct(
+        &self,
+        mut part: Part,
+        (distinct, different): (Distinct, Option<f64>),
+        top: &Top,
+    ) -> Part {
         match distinct {
             Distinct::No => part,
             Distinct::All(keys) => {
                 if part.ordered {
                     keep_order(&mut part.plan);
                 }
-                let rows = (part.rows() * GROUPS).max(1.0);
+                let rows = different.map_or(part.rows() * GROUPS, |rows| rows.min(part.rows())).max(1.0);
                 let estimate = Estimate { rows, ..part.plan.estimate };
                 part.below(|input| Operator::Distinct { input, keys, keep: Vec::new() }, estimate)
             }

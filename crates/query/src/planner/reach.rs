@@ -254,9 +254,11 @@ impl<'s> Search<'s> {
                     _ => break,
                 }
             } else if let Some((equal, points)) = self.equality(&range, own) {
+                let before = (0..range.leading.len()).filter_map(|at| range.values(at));
+                let among = self.among(before, std::iter::once(equal));
+                range.fraction *= among.unwrap_or_else(|| self.bounded(equal));
                 range.leading.push(Leading::Values(equal));
                 range.points *= points;
-                range.fraction *= self.bounded(equal);
             } else {
                 range.ends.extend(own().filter(|b| matches!(b.bound, Bound::End(..))));
                 let ends: Vec<End<'_>> = range.ends.iter().filter_map(|bounding| bounding.end()).collect();

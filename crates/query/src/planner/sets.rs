@@ -75,7 +75,7 @@ impl Planner<'_, '_> {
         let (after, before): (Vec<_>, Vec<_>) = targets.into_iter().partition(reads_sets);
         part = self.projected(part, before)?;
         let sorting = Top { limit: None, offset: None, ..top };
-        part = self.distinct(part, distinct, &sorting);
+        part = self.distinct(part, (distinct, None), &sorting);
         let keys = if ties { sorting.order.iter().map(copy_key).collect() } else { Vec::new() };
         part = self.topped(part, sorting, None)?;
         part = self.with_sets(part, sets)?;

@@ -157,3 +157,98 @@ fn a_table_is_analyzed_by_itself_once_enough_has_changed() {
     drop(s);
     database.shutdown().expect("closes");
 }
+
+/// Two columns whose values are equally common. Equal ones come together in 98 of 100 rows.
+const PAIRS: &str = "CREATE TABLE pairs (id int PRIMARY KEY, a int, b int, body text);
+     INSERT INTO pairs SELECT g, g % 2, CASE WHEN g % 100 < 2 THEN 1 - g % 2 ELSE g % 2 END, repeat('x', 60)
+     FROM generate_series(1, 40000) g;
+     CREATE INDEX ON pairs (a, b);";
+
+/// The estimated rows of a statement.
+fn estimated(session: &mut EmbeddedSession, statement: &str) -> f64 {
+    let shown = plan(session, statement);
+    let rows = shown.split_once("rows=").and_then(|(_, rest)| rest.split_once(' '));
+    rows.and_then(|(rows, _)| rows.parse().ok()).unwrap_or_else(|| panic!("{shown}"))
+}
+
+#[test]
+fn each_class_of_combinations_gets_its_own_plan() {
+    let folder = Folder::new("plans-by-combination");
+    let database = folder.open();
+    let mut s = database.session("postgres", 0).expect("a session");
+    run(&mut s, PAIRS);
+    run(&mut s, "CREATE STATISTICS pair ON a, b FROM pairs; ANALYZE pairs");
+    run(&mut s, "PREPARE by_both (int, int) AS SELECT count(body) FROM pairs WHERE a = $1 AND b = $2");
+    run(&mut s, "PREPARE by_one (int) AS SELECT count(body) FROM pairs WHERE a = 0 AND b = $1");
+    let asks = [
+        ("by_both(0, 0)", "Seq", "19600"),
+        ("by_both(0, 1)", "Index", "400"),
+        ("by_both(1, 1)", "Seq", "19600"),
+        ("by_both(1, 2)", "Index", "0"),
+        ("by_both(1, NULL)", "Index", "0"),
+        ("by_one(0)", "Seq", "19600"),
+        ("by_one(1)", "Index", "400"),
+    ];
+    for _ in 0..2 {
+        for (call, scan, count) in asks {
+            let shown = plan(&mut s, &format!("EXECUTE {call}"));
+            assert!(shown.contains(&format!("{scan} Scan")), "{call}:\n{shown}");
+            assert_eq!(rows(&mut s, &format!("EXECUTE {call}")), [count], "{call}");
+        }
+    }
+    drop(s);
+    database.shutdown().expect("closes");
+}
+
+#[test]
+fn a_session_plans_by_statistics_until_another_commits_their_drop() {
+    let folder = Folder::new("extended-drop");
+    let database = folder.open();
+    let mut s = database.session("postgres", 0).expect("a session");
+    let mut other = database.session("postgres", 1).expect("a session");
+    run(&mut s, PAIRS);
+    run(&mut s, "CREATE STATISTICS pair ON a, b FROM pairs; ANALYZE pairs");
+    let query = "SELECT body FROM pairs WHERE a = 0 AND b = 0";
+    run(&mut other, &format!("PREPARE q AS {query}"));
+    let together = |rows: f64| (19_000.0..20_200.0).contains(&rows);
+    let alone = |rows: f64| (9_500.0..10_500.0).contains(&rows);
+    assert!(together(estimated(&mut other, "EXECUTE q")));
+    run(&mut s, "BEGIN; DROP STATISTICS pair");
+    assert!(alone(estimated(&mut s, query)), "its own drop counts at once");
+    assert!(together(estimated(&mut other, "EXECUTE q")), "the drop is not committed");
+    run(&mut s, "ROLLBACK");
+    assert!(together(estimated(&mut s, query)));
+    run(&mut s, "DROP STATISTICS pair");
+    assert!(alone(estimated(&mut other, "EXECUTE q")));
+    // New statistics count once ANALYZE has run.
+    run(&mut s, "BEGIN; CREATE STATISTICS pair (mcv) ON a, b FROM pairs");
+    assert!(alone(estimated(&mut s, query)));
+    run(&mut s, "ANALYZE pairs");
+    assert!(together(estimated(&mut s, query)) && alone(estimated(&mut other, "EXECUTE q")));
+    run(&mut s, "COMMIT");
+    assert!(together(estimated(&mut other, "EXECUTE q")));
+    // Those of a column with another type are gone; those of other columns stay.
+    run(&mut s, "CREATE STATISTICS rest ON b, body FROM pairs; ANALYZE pairs");
+    run(&mut s, "ALTER TABLE pairs ALTER COLUMN a TYPE bigint");
+    assert!(alone(estimated(&mut s, query)));
+    assert_eq!(rows(&mut s, "SELECT statistics_name FROM pg_stats_ext"), ["rest"]);
+    drop((s, other));
+    database.shutdown().expect("closes");
+}
+
+#[test]
+fn a_table_with_extended_statistics_is_analyzed_by_itself() {
+    let folder = Folder::new("extended-autoanalyze");
+    let pause = Duration::from_millis(20);
+    let database = folder.open_with(Options { autoanalyze_pause: pause, ..Options::default() });
+    let mut s = database.session("postgres", 0).expect("a session");
+    run(&mut s, "CREATE TABLE t (a int, b int); CREATE STATISTICS st ON a, b FROM t");
+    run(&mut s, "INSERT INTO t SELECT g % 10, g % 10 FROM generate_series(1, 1000) g");
+    let start = Instant::now();
+    while rows(&mut s, "SELECT n_distinct FROM pg_stats_ext") != ["{\"1, 2\": 10}"] {
+        assert!(start.elapsed() < LONG, "not analysed");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(s);
+    database.shutdown().expect("closes");
+}
