@@ -45,7 +45,9 @@ impl Session {
     pub(super) fn is_current(&self, planned: &Planned) -> bool {
         let Some(compiled) = &planned.compiled else { return !self.block.has_definitions() };
         let (statement, definitions) = (&compiled.statement, &self.environment.definitions);
+        // Names may mean other tables under another path.
         !self.block.has_definitions()
+            && planned.path == self.environment.table.path_key
             && (definitions.is_current(statement.generation.latest())
                 || definitions.is_current(self.environment.catalog.generation)
                     && statement.fits(&self.environment.catalog))
