@@ -132,37 +132,8 @@ pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
             *keep = kept(input, &need);
             fill(input, need);
         }
-        Operator::HashJoin { left, right, test, left_registers, right_registers, .. } => {
-            if let Some(test) = test {
-                fill(test, Registers::default());
-                need.extend(free(test));
-            }
-            *left_registers = kept(left, &need);
-            *right_registers = kept(right, &need);
-            fill(right, need.clone());
-            fill(left, need);
-        }
-        Operator::NestedLoop { left, right, right_registers, beyond, .. } => {
-            *right_registers = kept(right, &need);
-            fill(right, need.clone());
-            need.extend(free(right));
-            if let Some(beyond) = beyond {
-                fill(&mut beyond.join, need.clone());
-                need.extend(free(&beyond.join));
-            }
-            fill(left, need);
-        }
-        Operator::Subquery { input, subquery, kind, keep, correlated, parameters, .. } => {
-            let mut inner = Registers::default();
-            kind_reads(kind, &mut inner);
-            *keep = kept(subquery, &inner);
-            if *correlated && is_stable(subquery, kind) {
-                *parameters = parameters_of(subquery, &inner);
-            }
-            fill(subquery, inner);
-            need.extend(free(subquery));
-            fill(input, need);
-        }
+        joined @ (Operator::HashJoin { .. } | Operator::NestedLoop { .. }) => fill_join(joined, need),
+        computed @ Operator::Subquery { .. } => fill_subquery(computed, need),
         Operator::Aggregate { input, groups, calls, keep, .. } => {
             let mut inner = Registers::default();
             groups.iter().for_each(|(expr, _)| of_expr(expr, &mut inner));
@@ -222,6 +193,47 @@ pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
         | Operator::CommonScan { .. }
         | Operator::Joined { .. } => {}
     }
+}
+
+/// [`fill`] for a join.
+fn fill_join(join: &mut Operator, mut need: Registers) {
+    match join {
+        Operator::HashJoin { left, right, test, left_registers, right_registers, .. } => {
+            if let Some(test) = test {
+                fill(test, Registers::default());
+                need.extend(free(test));
+            }
+            *left_registers = kept(left, &need);
+            *right_registers = kept(right, &need);
+            fill(right, need.clone());
+            fill(left, need);
+        }
+        Operator::NestedLoop { left, right, right_registers, beyond, .. } => {
+            *right_registers = kept(right, &need);
+            fill(right, need.clone());
+            need.extend(free(right));
+            if let Some(beyond) = beyond {
+                fill(&mut beyond.join, need.clone());
+                need.extend(free(&beyond.join));
+            }
+            fill(left, need);
+        }
+        _ => {}
+    }
+}
+
+/// [`fill`] for a subquery's node.
+fn fill_subquery(node: &mut Operator, mut need: Registers) {
+    let Operator::Subquery { input, subquery, kind, keep, correlated, parameters, .. } = node else { return };
+    let mut inner = Registers::default();
+    kind_reads(kind, &mut inner);
+    *keep = kept(subquery, &inner);
+    if *correlated && is_stable(subquery, kind) {
+        *parameters = parameters_of(subquery, &inner);
+    }
+    fill(subquery, inner);
+    need.extend(free(subquery));
+    fill(input, need);
 }
 
 /// Whether a subquery gives the same result for the same outer values.

@@ -15,7 +15,8 @@
 //!   all.
 //!
 //! `crate::node` reads and changes one page. The files here, from below: `descend` (the way to a
-//! node), `lookup`, `cursor`, `near`, `change`, `split`, `merge`, `build`, `walk`, `sample`, `check`.
+//! node), `lookup`, `cursor`, `near`, `change`, `split`, `merge`, `build`, `walk`, `sample`,
+//! `check`.
 
 mod build;
 mod change;

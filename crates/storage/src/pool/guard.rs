@@ -141,6 +141,16 @@ impl<'p> PageMut<'p> {
     }
 }
 
+impl Pool {
+    /// Takes the latch of a page again that was given back in the state `left`, if nothing has
+    /// changed since.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn latch_again(&self, frame: u32, left: State) -> Option<PageMut<'_>> {
+        self.try_latch(frame, left).map(|hold| PageMut::new(self, frame, hold))
+    }
+}
+
 impl PageMut<'_> {
     /// Gives the latch back, and returns the state in which that leaves the frame.
     #[inline]

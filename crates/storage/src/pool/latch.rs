@@ -10,7 +10,6 @@ use sync::profile::{self, Class, Hold, Kind, Site, Waiting};
 use sync::racy::RacyBytes;
 
 use super::Pool;
-use crate::PageMut;
 use crate::frame::State;
 use crate::page::{PAGE_SIZE, PageKind, offset};
 
@@ -31,14 +30,6 @@ impl Pool {
     #[track_caller]
     pub(crate) fn try_latch(&self, frame: u32, seen: State) -> Option<Hold> {
         self.header(frame).latch.try_lock(seen, move || self.class_of(frame))
-    }
-
-    /// Takes the latch of a page again that was given back in the state `left`, if nothing has
-    /// changed since.
-    #[inline]
-    #[track_caller]
-    pub(crate) fn latch_again(&self, frame: u32, left: State) -> Option<PageMut<'_>> {
-        self.try_latch(frame, left).map(|hold| PageMut::new(self, frame, hold))
     }
 
     /// Takes a frame's latch if nothing has changed since `seen` and the frame has no pin.
