@@ -205,13 +205,17 @@ impl Catalog {
                 Change::PutStatistics(table, _) | Change::DropStatistics(table) => {
                     self.analyzed.insert(*table, self.generation);
                 }
+                Change::DropTable(table) => {
+                    self.analyzed.remove(table);
+                    self.defined = self.generation;
+                }
                 _ => self.defined = self.generation,
             }
         }
     }
 
-    /// Whether a plan that was made for an earlier generation is as good for this one: since then
-    /// nothing but statistics of other tables than these has changed.
+    /// Whether a plan that was made for an earlier generation is as good for this one. Then nothing
+    /// but statistics of other tables than these has changed since.
     #[must_use]
     pub fn keeps_plan(&self, generation: u64, mut tables: impl Iterator<Item = u32>) -> bool {
         generation >= self.defined

@@ -185,7 +185,7 @@ impl Explainer<'_> {
     /// The left rows after which a loop went on as a hash join, if it did.
     fn went_on(&self, beyond: &HashBeyond) -> Option<String> {
         let Operator::HashJoin { right, .. } = &beyond.join.operator else { return None };
-        (self.actual_of(&**right).loops > 0).then(|| format!("{} rows", beyond.rows))
+        (self.actual_of(right).loops > 0).then(|| format!("{} rows", beyond.rows))
     }
 
     /// A node below conditions and subqueries that read no row.

@@ -183,8 +183,8 @@ pub struct ColumnDesc {
     pub attribute: i16,
 }
 
-/// A hash join in which a nested loop goes on, once it has met so many left rows that the hash costs
-/// less.
+/// A hash join in which a nested loop goes on, once it has met so many left rows that the hash
+/// costs less.
 #[derive(Debug)]
 pub struct HashBeyond {
     /// The left rows that the loop joins by itself.

@@ -16,16 +16,14 @@ use std::collections::BTreeSet;
 
 use runtime::hash::HashMap;
 
-use super::key_value::never_fails;
+use super::safe::is_safe;
 use crate::bind::SourceRegisters;
 use crate::bound::walk::{self, Part};
 use crate::bound::{Bound, SourceId};
 use crate::plan::Reg;
 use crate::registers;
-use expressions::expr::{Expr, QuantifiedOver};
-use expressions::function::{Function, Volatility};
-use expressions::prefix::Matching;
-use values::types::{self, Value, oid};
+use expressions::expr::Expr;
+use expressions::function::Volatility;
 
 /// The most arms of an OR that is searched for conditions on one source.
 const MOST: usize = 1000;
@@ -125,7 +123,7 @@ fn common(arms: &[Vec<Expr>], columns: &Columns) -> Vec<usize> {
     let may_lead = |&(at, _): &(usize, String)| {
         let leads = at == leading;
         leading += usize::from(leads);
-        leads || is_safe(&first[at], columns)
+        leads || is_safe(&first[at], &|register| columns.contains_key(&register))
     };
     shared.into_iter().filter(may_lead).map(|(at, _)| at).collect()
 }
@@ -156,52 +154,12 @@ fn of_sources(condition: &Expr, columns: &Columns) -> Vec<Expr> {
         let arm = |arm: &Expr| {
             runtime::work::yield_after(SPLITTING);
             let mut parts = parts_of(arm.clone());
-            parts.retain(|part| is_own(part) && is_safe(part, columns));
+            parts.retain(|part| is_own(part) && is_safe(part, &|register| columns.contains_key(&register)));
             (!parts.is_empty()).then_some(parts)
         };
         arms.iter().map(arm).collect::<Option<Vec<_>>>().map(any_of)
     });
     conditions.flatten().collect()
-}
-
-/// Whether an expression cannot fail, whatever the row.
-fn is_safe(expr: &Expr, columns: &Columns) -> bool {
-    let own = match expr {
-        Expr::Const(..) | Expr::Param { .. } => true,
-        // Another register may be the result of a subquery.
-        Expr::Column { register, .. } => columns.contains_key(register),
-        Expr::And(_) | Expr::Or(_) | Expr::Not(_) | Expr::NullTest { .. } | Expr::BoolTest { .. } => true,
-        Expr::Distinct { equal, .. } => is_comparison(equal.function, &equal.arguments),
-        Expr::Call(call) => is_comparison(call.function, &call.arguments) || is_match(expr),
-        Expr::Quantified(quantified) => match &quantified.right {
-            QuantifiedOver::List(list) => is_comparison(quantified.function, list),
-            QuantifiedOver::Array(_) => false,
-        },
-        Expr::Cast(cast) => never_fails(cast),
-        _ => false,
-    };
-    let mut safe = own;
-    expr.for_each_child(&mut |child| safe = safe && is_safe(child, columns));
-    safe
-}
-
-/// Whether a function compares values that can all be compared. Records and arrays may have fields
-/// of other types.
-fn is_comparison(function: &Function, compared: &[Expr]) -> bool {
-    let is_single = |value: &Expr| {
-        let type_ = value.type_().oid;
-        types::element_of(type_).is_none() && type_ != oid::RECORD
-    };
-    function.comparison.is_some() && compared.iter().all(is_single)
-}
-
-/// Whether a text is matched with a pattern that no text makes fail.
-fn is_match(expr: &Expr) -> bool {
-    match expr.as_matching() {
-        Some((Matching::Start, ..)) => true,
-        Some((Matching::Like, _, Expr::Const(Value::Text(pattern), _))) => !pattern.ends_with('\\'),
-        _ => false,
-    }
 }
 
 #[cfg(test)]
@@ -212,7 +170,7 @@ mod tests {
     use expressions::context::EvalContext;
     use expressions::functions::operator;
     use values::environment::NoSession;
-    use values::types::{Datum, Type};
+    use values::types::{Datum, Type, Value};
 
     /// Registers 0 and 1 are columns of one source, 2 and 3 of another; 4 is no column.
     fn columns() -> Columns {

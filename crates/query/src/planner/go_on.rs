@@ -1,9 +1,10 @@
 //! Nested loops that go on as hash joins.
 //!
 //! The number of left rows is a guess. A loop that meets far more of them runs its right side far
-//! too often. So a loop over a table keeps a second way: beyond a number of left rows it hashes the
-//! table's rows and looks the matches of the further left rows up there. The number is at least ten
-//! times the guess, and at least that for which the runs of the right side cost as much as the hash.
+//! too often. So a loop over a table keeps a second way. Beyond a number of left rows it hashes
+//! the table's rows, and looks the matches of the further left rows up there. The number is at
+//! least ten times the guess. It is also at least that for which the runs of the right side cost
+//! as much as the hash.
 //!
 //! What must hold: both ways give the same rows for a left row. The order of left rows stays.
 
@@ -11,11 +12,11 @@ use std::sync::Arc;
 
 use super::Planner;
 use super::part::{Leaf, Part, Wanted};
+use super::safe::is_safe;
 use crate::bound::SourceId;
 use crate::plan::{HashBeyond, JoinKind, Operator};
 use crate::registers::Registers;
 use expressions::expr::Expr;
-use expressions::function::Volatility;
 use values::error::SqlError;
 
 /// The right side of a loop, to be hashed.
@@ -30,11 +31,11 @@ impl Planner<'_, '_> {
     /// The right side of a loop under its conditions, if the loop may go on as a hash join.
     pub(super) fn hashable(&self, leaf: &Leaf, conditions: &[Expr], step: Option<f64>) -> Option<Hashable> {
         let (most, Leaf::Table(source, table)) = (step?, leaf) else { return None };
-        // The second look at a changed row knows the rows of one plan alone.
+        // The second look at a changed row knows the rows of one plan alone. The hash tests rows
+        // that the loop never reads.
+        let is_value = |register| !self.pending.contains_key(&register);
         let is_plain = self.binder.sources[*source].identity.is_none()
-            && !conditions.iter().any(|condition| {
-                condition.volatility() == Volatility::Volatile || self.reads_pending(condition)
-            });
+            && conditions.iter().all(|condition| is_safe(condition, &is_value));
         is_plain.then(|| Hashable {
             source: *source,
             table: Arc::clone(table),

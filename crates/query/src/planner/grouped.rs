@@ -1,5 +1,5 @@
-//! Scalar subqueries of aggregates that become joins: `(select sum(b.x) from b where b.k = a.k)` is
-//! a left join of a with the sums of b by k.
+//! Scalar subqueries of aggregates that become joins. With `(select sum(b.x) from b where b.k =
+//! a.k)`, a is joined with the sums of b by k.
 //!
 //! It is the unnesting of Kim, "On Optimizing an SQL-like Nested Query", with an outer join for the
 //! groups without rows. Where few outer rows ask for the result, the subquery runs for each of them
@@ -10,9 +10,10 @@
 //! 1. The subquery has one group, and reads the rows around it only in equalities with its own rows
 //!    and in its result. A NULL equals nothing, in a join as in the subquery's conditions.
 //! 2. Without a row, count gives 0 and every other aggregate NULL.
-//! 3. Groups that no outer row asks for are computed too. So what is computed for their rows must
-//!    not fail. The result itself is computed above the join, for the outer rows alone.
-//! 4. A subquery with a guard is none of these: it may not run for some rows.
+//! 3. Groups that no outer row asks for are computed too. So nothing that is computed for their
+//!    rows may fail: conditions, keys, arguments, the aggregates themselves. FROM has tables alone.
+//!    The result is computed above the join, for the outer rows.
+//! 4. A volatile subquery runs for each outer row, and one with a guard may not run for some.
 
 use super::Planner;
 use super::cost;
@@ -20,14 +21,19 @@ use super::keep::free;
 use super::matches::equalities;
 use super::part::Part;
 use super::pushdown::Inlined;
-use super::stable::has_stable_rows;
-use crate::bound::{Distinct, Query, QueryBody, Select};
+use super::safe::is_safe;
+use super::stable::is_stable;
+use crate::bound::{Distinct, FromItem, Query, QueryBody, Select, Source};
 use crate::plan::{AggregateCall, Estimate, JoinKind, Operator, Reg, SubqueryKind};
 use crate::registers;
-use expressions::expr::{CastPath, Expr};
-use expressions::function::{AggregateKind, Volatility};
+use expressions::expr::Expr;
+use expressions::function::AggregateKind;
 use values::error::SqlError;
 use values::types::{Type, Value, oid};
+
+/// Types whose sums never overflow. Sums of int8 and numeric are numerics, and one of int4 has room
+/// for 2^32 rows.
+const EXACT: [u32; 4] = [oid::INT2, oid::INT4, oid::INT8, oid::NUMERIC];
 
 /// A subquery by its groups.
 pub(super) struct Grouped {
@@ -83,12 +89,19 @@ impl Planner<'_, '_> {
         let Some(from) = select.from.as_ref().filter(|_| is_one_group(query, select)) else {
             return Ok(None);
         };
+        if !is_stable(&mut query.clone()) {
+            return Ok(None);
+        }
         let own = self.item_writes(from);
         let Some((pairs, inside)) = equalities(&select.conditions, &own) else { return Ok(None) };
-        let is_plain = |expr: &Expr| never_fails(expr) && registers::reads(expr).is_subset(&own);
+        let is_plain = |expr: &Expr| is_safe(expr, &|register| own.contains(&register));
+        let is_outer = |expr: &Expr| is_safe(expr, &|register| !self.pending.contains_key(&register));
         let may_run = !pairs.is_empty()
             && self.binder.sources.iter().all(|source| source.identity.is_none())
-            && pairs.iter().all(|(_, inner)| is_plain(inner))
+            && has_tables_alone(from, &is_plain)
+            && pairs.iter().all(|(outer, inner)| is_outer(outer) && is_plain(inner))
+            && inside.iter().all(is_plain)
+            && select.aggregates.iter().all(adds_without_failing)
             && select.aggregates.iter().flat_map(inputs).all(is_plain);
         if !may_run {
             return Ok(None);
@@ -134,44 +147,45 @@ fn is_one_group(query: &Query, select: &Select) -> bool {
         && select.sets.is_empty()
         && select.sublinks.is_empty()
         && matches!(select.distinct, Distinct::No)
-        && has_stable_rows(select)
-        && select.aggregates.iter().all(keeps_its_result)
 }
 
-/// Whether the result of an aggregate is the same in whichever order the rows come.
-fn keeps_its_result(call: &AggregateCall) -> bool {
-    !matches!(call.function.kind, AggregateKind::StringAgg | AggregateKind::ArrayAgg)
-        || !call.order.is_empty()
+/// Whether an item of FROM is a table, or a join of tables by conditions that never fail.
+fn has_tables_alone(item: &FromItem, is_plain: &dyn Fn(&Expr) -> bool) -> bool {
+    match item {
+        FromItem::Source(_, source) => matches!(source, Source::Table(_)),
+        FromItem::Join { left, right, condition, .. } => {
+            condition.iter().all(is_plain)
+                && has_tables_alone(left, is_plain)
+                && has_tables_alone(right, is_plain)
+        }
+    }
+}
+
+/// Whether no value is too large for an aggregate. Sums of floats and of intervals overflow.
+fn adds_without_failing(call: &AggregateCall) -> bool {
+    match call.function.kind {
+        AggregateKind::CountRows
+        | AggregateKind::Count
+        | AggregateKind::Min
+        | AggregateKind::Max
+        | AggregateKind::BoolAnd
+        | AggregateKind::BoolOr
+        | AggregateKind::BitAnd
+        | AggregateKind::BitOr
+        | AggregateKind::BitXor => true,
+        AggregateKind::Sum | AggregateKind::Avg => {
+            call.arguments.iter().all(|argument| EXACT.contains(&argument.type_().oid))
+        }
+        AggregateKind::StringAgg
+        | AggregateKind::ArrayAgg
+        | AggregateKind::StddevSamp
+        | AggregateKind::StddevPop
+        | AggregateKind::VarSamp
+        | AggregateKind::VarPop => false,
+    }
 }
 
 /// The expressions that an aggregate computes for each row.
 fn inputs(call: &AggregateCall) -> impl Iterator<Item = &Expr> {
     call.arguments.iter().chain(&call.filter).chain(call.order.iter().map(|key| &key.expr))
-}
-
-/// Whether an expression is one that never fails: columns, constants, and what numeric operators
-/// and comparisons make of them.
-fn never_fails(expr: &Expr) -> bool {
-    match expr {
-        Expr::Column { .. } | Expr::Const(..) => true,
-        Expr::Call(call) => {
-            let computes =
-                call.type_.oid == oid::NUMERIC && matches!(call.function.operator, "+" | "-" | "*");
-            (computes || call.function.comparison.is_some())
-                && call.function.volatility < Volatility::Volatile
-                && call.arguments.iter().all(never_fails)
-        }
-        Expr::Cast(cast) => {
-            let is_integer = [oid::INT2, oid::INT4, oid::INT8].contains(&cast.input.type_().oid);
-            let is_wide = match cast.type_.oid {
-                oid::INT8 | oid::FLOAT8 => true,
-                oid::NUMERIC => matches!(cast.path, CastPath::Function(_)),
-                _ => false,
-            };
-            (matches!(cast.path, CastPath::Relabel) || is_integer && is_wide) && never_fails(&cast.input)
-        }
-        Expr::NullTest { input, .. } => never_fails(input),
-        Expr::And(parts) | Expr::Or(parts) => parts.iter().all(never_fails),
-        _ => false,
-    }
 }

@@ -1,19 +1,23 @@
 //! EXISTS by a hash, where it is no join: within OR, in a column, under NOT of something else.
 //!
-//! What must hold: the subquery reads the rows around it only in equalities with its own rows. The
-//! hashed subquery then has all its rows, and a match of all equalities decides. A NULL matches
-//! nothing, so the result is never NULL, as that of EXISTS.
+//! What must hold: the subquery is not volatile. It reads the rows around it only in equalities
+//! with its own rows. The hashed subquery then has all its rows, and a match of all equalities
+//! decides. A NULL matches nothing, so the result is never NULL, as that of EXISTS.
 
 use super::Planner;
 use super::keep::free;
 use super::part::Part;
 use super::semi::has_rows_of_from;
+use super::stable::is_stable;
 use crate::bound::{Query, QueryBody};
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
 use expressions::function::{Comparison, Volatility};
 use values::error::SqlError;
 use values::types::oid;
+
+/// The two sides of equalities.
+type Pairs = Vec<(Expr, Expr)>;
 
 /// A subquery of EXISTS that can be hashed.
 pub(super) struct Hashed {
@@ -27,6 +31,9 @@ impl Planner<'_, '_> {
     pub(super) fn hashed_exists(&mut self, query: &Query) -> Result<Option<Hashed>, SqlError> {
         let QueryBody::Select(select) = &query.body else { return Ok(None) };
         let (Some(from), true) = (&select.from, has_rows_of_from(query)) else { return Ok(None) };
+        if !is_stable(&mut query.clone()) {
+            return Ok(None);
+        }
         let mut own = self.item_writes(from);
         own.extend(select.sublinks.iter().map(|link| link.output));
         let Some((pairs, inside)) = equalities(&select.conditions, &own) else { return Ok(None) };
@@ -44,7 +51,7 @@ impl Planner<'_, '_> {
 
 /// The outer and the inner sides of a subquery's equalities with the rows around it, and its other
 /// conditions. None if these read rows around it, too. `own`: the registers of its rows.
-pub(super) fn equalities(conditions: &[Expr], own: &Registers) -> Option<(Vec<(Expr, Expr)>, Vec<Expr>)> {
+pub(super) fn equalities(conditions: &[Expr], own: &Registers) -> Option<(Pairs, Vec<Expr>)> {
     let (mut pairs, mut inside) = (Vec::new(), Vec::new());
     for condition in conditions {
         match registers::reads(condition).is_subset(own) {

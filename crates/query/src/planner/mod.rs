@@ -44,6 +44,7 @@ mod query;
 mod reach;
 mod rejects;
 mod run;
+mod safe;
 mod search;
 mod second_look;
 mod semi;

@@ -1,0 +1,54 @@
+-- Rows and groups that no outer row asks for raise no errors.
+create table a (id int primary key, k int);
+create table b (id int primary key, k int, x int, s text, v float8);
+insert into a select g, g % 5 from generate_series(1, 20) g;
+insert into b select g, g % 10, g % 4, case when g % 10 >= 5 then 'bad' else g::text end, case when g % 10 >= 5 then 1e308 else 1 end from generate_series(1, 200) g;
+analyze a; analyze b;
+select count(*) from a where (select count(*) from b where b.k = a.k and b.s::int > 3) > 1;
+select sum(s) from (select (select max(b.x) from b where b.k = a.k and b.x * (b.k * 400000000) >= 0) s from a where k < 2) q;
+select sum(s) from (select (select sum(b.x) from b left join a z on z.id = b.s::int where b.k = a.k) s from a) q;
+select sum(s) from (select (select sum(c) from (select b.k, b.s::int c from b) w where w.k = a.k) s from a) q;
+select sum(s) from (select (select sum(v) from b where b.k = a.k) s from a) q;
+select count(s) from (select (select stddev(v) from b where b.k = a.k) s from a) q;
+select id from a order by (select count(*) from b where b.k = a.k and b.s::int > 3), id limit 1;
+select count(s) from (select (select sum(b.x) from b where b.k = 1 / (a.id - 1) and b.id > 1000) s from a where id > 1) q;
+-- Volatile subqueries run for each row.
+select count(distinct s) > 5 from (select (select max(r) from (select k, random() r from b) q where q.k = a.k) s from a) q;
+select count(distinct s) > 5 from (select (select max(r) from (select k, max(random()) r from b group by k) q where q.k = a.k) s from a) q;
+-- A loop that meets many rows.
+create table sa (id int primary key, code text unique);
+create table sb (id int primary key, k int);
+create table sc (id int primary key);
+insert into sa select g, 'c' || g from generate_series(1, 500) g;
+insert into sb select g, g % 400 from generate_series(1, 400) g;
+insert into sc select generate_series(1, 5000);
+create index sb_k on sb (k);
+analyze sa; analyze sb; analyze sc;
+insert into sb select g, 1 from generate_series(401, 9000) g;
+select count(*) from sa join sb on sb.k = sa.id join sc on sc.id = sb.id and 1000 / (sc.id - 350) > -99999 where sa.code = 'c1';
+select count(*) from sa join sb on sb.k = sa.id left join sc on sc.id = sb.id and 1000 / (sc.id - 350) > -99999 where sa.code = 'c1';
+select count(*) from sa join sb on sb.k = sa.id where sa.code = 'c1' and exists (select from sc where sc.id = sb.id and 1000 / (sc.id - 350) > -99999);
+select count(*) from sa join sb on sb.k = sa.id join sc on sc.id = sb.id and sc.id <> 350 where sa.code = 'c1';
+-- The path decides at each run which table a name means.
+create schema t1; create schema t2;
+create table t1.acc (v text); create table t2.acc (v text);
+insert into t1.acc values ('one'); insert into t2.acc values ('two');
+set search_path = t1;
+prepare h as select v from acc;
+prepare i (text) as insert into acc values ($1);
+execute h;
+set search_path = t2;
+execute h;
+execute i ('more');
+begin;
+set local search_path = t1;
+execute h;
+rollback;
+execute h;
+set search_path = public;
+execute h;
+select v from t2.acc order by v;
+alter table t1.acc add column w int;
+set search_path = t1;
+execute h;
+deallocate all;
