@@ -83,7 +83,7 @@ impl<'s> NestedLoop<'s> {
     }
 
     /// Joins `most` left rows, then those that follow by a hash of the right side. If that does not
-    /// fit in memory, the loop goes on.
+    /// fit in memory, the loop goes on, and gives the memory back when it ends.
     fn run_and_go_on<'x>(
         &self,
         cx: &mut Executor<'s>,
@@ -138,8 +138,8 @@ impl<'b> Table<'b> {
         self.rows.capacity() * size_of::<Kept<'_>>() + self.heads.bytes()
     }
 
-    /// Whether it takes more than `work_mem`. The test runs every 8 rows, because it costs more than
-    /// keeping a short row.
+    /// Whether it takes more than `work_mem`. The test runs every 8 rows, because it costs more
+    /// than keeping a short row.
     fn outgrows(&self, cx: &Executor<'_>, memory: &Arena<'_>) -> bool {
         self.rows.len().is_multiple_of(8) && used(&memory.bump) + self.bytes() > cx.work_mem()
     }

@@ -4,8 +4,8 @@
 //!
 //! 1. Two outer rows share a result only if these values have the same bytes. Values that are equal
 //!    may differ: 1.0 and 1.00, and so may what is computed from them.
-//! 2. A subquery that few outer rows share costs little more than without results: none are kept
-//!    for the first rows, and no more once a trial shows that they are of no use.
+//! 2. A subquery whose results few outer rows share costs little more than without them. None are
+//!    kept for the first rows, and no more once a trial shows that they are of no use.
 
 use super::memory::{pack_registers, unpack_registers};
 use super::{Arena, Executor, File};
@@ -43,8 +43,8 @@ impl<'s> Results<'s> {
         Results { parameters, rows, looks, found, kept: KeyTable::default(), bytes, key: Vec::new() }
     }
 
-    /// Sets a register to the result for an outer row. Returns false if none is kept: then the caller
-    /// computes it, and [`Results::keep`] may keep it.
+    /// Sets a register to the result for an outer row. Returns false if none is kept: then the
+    /// caller computes it, and [`Results::keep`] may keep it.
     pub fn recall<'x>(
         &mut self,
         output: Reg,

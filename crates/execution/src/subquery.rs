@@ -1,8 +1,8 @@
 //! Subqueries: one value, existence, comparison with all or any of their rows, arrays.
 //!
 //! What must hold: a correlated subquery runs again for every outer row, unless [`Results`] has its
-//! result for the same outer values. Any other subquery runs at the first outer row only. Its value,
-//! or the rows that a quantified comparison searches, are kept for the other outer rows.
+//! result for the same outer values. Any other subquery runs at the first outer row only. Its
+//! value, or the rows that a quantified comparison searches, are kept for the other outer rows.
 
 use super::keyset::KeySet;
 use super::memory::{encode_key, pack_registers, unpack_registers};

@@ -5,8 +5,8 @@
 //! has further plans. Each is found by the first one and by what it wants of the values. A lookup
 //! finds an entry by hash and then compares it whole.
 //!
-//! What must hold: a plan is valid only for catalogs that it fits ([`query::plan::Statement::fits`]).
-//! A session that meets a stale plan replaces it.
+//! What must hold: a plan is valid only for catalogs that it fits
+//! ([`query::plan::Statement::fits`]). A session that meets a stale plan replaces it.
 //!
 //! A core keeps at most [`KEPT`] plans of each kind, of [`MOST_BYTES`] together. At the bound it
 //! drops all of them. It keeps a large plan only when its statement comes a second time. So a large

@@ -109,8 +109,8 @@ impl Scan {
         }
     }
 
-    /// Counts the visible entries that lie in one leaf, and moves past them. None if no entry is left.
-    /// Only for a scan forward.
+    /// Counts the visible entries that lie in one leaf, and moves past them. None if no entry is
+    /// left. Only for a scan forward.
     pub fn count_leaf(&mut self, session: &TxnSession) -> Result<Option<u64>, Error> {
         debug_assert_eq!(self.direction, Direction::Forward);
         if self.ended {
