@@ -29,8 +29,8 @@ pub(super) struct Hashable {
 
 impl Planner<'_, '_> {
     /// The right side of a loop under its conditions, if the loop may go on as a hash join.
-    pub(super) fn hashable(&self, leaf: &Leaf, conditions: &[Expr], step: Option<f64>) -> Option<Hashable> {
-        let (most, Leaf::Table(source, table)) = (step?, leaf) else { return None };
+    pub(super) fn hashable(&self, leaf: &Leaf, conditions: &[Expr], most: Option<f64>) -> Option<Hashable> {
+        let (most, Leaf::Table(source, table)) = (most?, leaf) else { return None };
         // The second look at a changed row knows the rows of one plan alone. The hash tests rows
         // that the loop never reads.
         let is_value = |register| !self.pending.contains_key(&register);

@@ -89,9 +89,6 @@ impl Planner<'_, '_> {
         let Some(from) = select.from.as_ref().filter(|_| is_one_group(query, select)) else {
             return Ok(None);
         };
-        if !is_stable(&mut query.clone()) {
-            return Ok(None);
-        }
         let own = self.item_writes(from);
         let Some((pairs, inside)) = equalities(&select.conditions, &own) else { return Ok(None) };
         let is_plain = |expr: &Expr| is_safe(expr, &|register| own.contains(&register));
@@ -103,7 +100,7 @@ impl Planner<'_, '_> {
             && inside.iter().all(is_plain)
             && select.aggregates.iter().all(adds_without_failing)
             && select.aggregates.iter().flat_map(inputs).all(is_plain);
-        if !may_run {
+        if !may_run || !is_stable(&mut query.clone()) {
             return Ok(None);
         }
         let Some(value) = Inlined::of(&select.targets).condition(value) else { return Ok(None) };

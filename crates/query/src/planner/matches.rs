@@ -31,9 +31,6 @@ impl Planner<'_, '_> {
     pub(super) fn hashed_exists(&mut self, query: &Query) -> Result<Option<Hashed>, SqlError> {
         let QueryBody::Select(select) = &query.body else { return Ok(None) };
         let (Some(from), true) = (&select.from, has_rows_of_from(query)) else { return Ok(None) };
-        if !is_stable(&mut query.clone()) {
-            return Ok(None);
-        }
         let mut own = self.item_writes(from);
         own.extend(select.sublinks.iter().map(|link| link.output));
         let Some((pairs, inside)) = equalities(&select.conditions, &own) else { return Ok(None) };
@@ -41,6 +38,9 @@ impl Planner<'_, '_> {
             return Ok(None);
         }
         let mut inner = query.clone();
+        if !is_stable(&mut inner) {
+            return Ok(None);
+        }
         if let QueryBody::Select(select) = &mut inner.body {
             select.conditions = inside;
         }
