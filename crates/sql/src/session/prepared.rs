@@ -190,10 +190,7 @@ impl Session {
     /// definitions or the search path have changed: a run makes it anew if it must.
     fn own_plan(&mut self, planned: &Arc<Planned>) -> Result<Arc<Planned>, SqlError> {
         self.refresh_catalog();
-        let is_same = planned.compiled.is_some()
-            && planned.path == self.scope().path
-            && self.is_current(planned)
-            && self.status() != b'E';
+        let is_same = planned.compiled.is_some() && self.is_current(planned) && self.status() != b'E';
         if is_same { self.replan(planned, &mut TakenLocks::default()) } else { Ok(Arc::clone(planned)) }
     }
 
@@ -202,10 +199,8 @@ impl Session {
     pub(super) fn bring_statements(&mut self) {
         self.environment.prepared.bring();
         if let Some(unnamed) = &self.unnamed
-            && let scope = self.scope()
-            && unnamed.path == scope.path
             && self.is_current(unnamed)
-            && let Some(own) = plans::by_text(scope, &unnamed.text, &unnamed.types)
+            && let Some(own) = plans::by_text(self.scope(), &unnamed.text, &unnamed.types)
             && self.is_current(&own)
         {
             self.unnamed = Some(own);

@@ -127,15 +127,20 @@ fn a_plan_that_could_differ_on_the_new_core_comes_along() {
     let mut session = place.session(0);
     place.on(0, || {
         run(&mut session, "CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (7)");
-        run(&mut session, "CREATE SCHEMA other; CREATE TABLE other.t (a text)");
+        run(&mut session, "CREATE SCHEMA other; CREATE TABLE other.t (a int, b int)");
+        run(&mut session, "INSERT INTO other.t VALUES (7), (8)");
         prepare(&mut session);
         run(&mut session, "SET search_path = other, public");
     });
     let old = found(&session, "bound");
     place.on(1, || {
         session.enter_core();
-        // As without a move, a statement keeps its tables until it is planned again.
+        // As without a move, a statement keeps its plan. Under another path a run makes another one.
         assert!(Arc::ptr_eq(&bind(&mut session), &old));
+        assert_eq!(
+            run(&mut session, "EXECUTE called (1)").texts,
+            [[Some("8".to_owned())], [Some("9".to_owned())]]
+        );
         run(&mut session, "RESET search_path");
         session.enter_core();
         // Statements of a transaction that has changed definitions share no plans.
