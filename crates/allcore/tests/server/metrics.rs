@@ -54,6 +54,8 @@ fn counts_are_served_over_http() {
     let commits = r#"allcore_transactions_total{database="postgres",end="commit"}"#;
     let rollbacks = r#"allcore_transactions_total{database="postgres",end="rollback"}"#;
     let sessions = r#"allcore_sessions{database="postgres"}"#;
+    // The session that found the server ready has ended.
+    until(|| value(&page(), sessions) == 0.0);
     let before = page();
     let mut client = server.connect();
     for _ in 0..10 {
