@@ -135,7 +135,7 @@ fn a_plan_that_could_differ_on_the_new_core_comes_along() {
     let old = found(&session, "bound");
     place.on(1, || {
         session.enter_core();
-        // As without a move, a statement keeps its plan. Under another path a run makes another one.
+        // As without a move, a statement keeps its plan. A run under another path makes its own.
         assert!(Arc::ptr_eq(&bind(&mut session), &old));
         assert_eq!(
             run(&mut session, "EXECUTE called (1)").texts,
