@@ -21,7 +21,7 @@ use crate::folder;
 use crate::logger;
 use crate::settings::{
     Change, DEFAULT_LISTEN, DEFAULT_MAX_CONNECTIONS, FileIoKind, HugePagesKind, LogFormat, LogLevel,
-    ServeSettings, SweepBatch,
+    ServeSettings, SweepBatch, Switch,
 };
 use crate::units::{Bytes, Span};
 use runtime::memory::HugePages;
@@ -92,6 +92,7 @@ fn database_options(
             SweepBatch::Frames(frames) => Some(frames),
         },
         huge_pages: huge_pages(settings, buffers)?,
+        autoanalyze: settings.autoanalyze != Some(Switch::Off),
         read_only_settings: shown(settings, addresses, tls, access::reserved(settings, sessions)?),
         ..sql::database::Options::default()
     })

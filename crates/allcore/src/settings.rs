@@ -72,6 +72,15 @@ pub enum HugePagesKind {
     Off,
 }
 
+/// Whether something is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    /// It is done.
+    On,
+    /// It is not.
+    Off,
+}
+
 /// Which clients must use TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TlsKind {
@@ -151,6 +160,9 @@ pub struct ServeSettings {
     #[arg(long, value_name = "BOOL", env = "ALLCORE_PRELOAD", num_args = 0..=1, require_equals = true,
         default_missing_value = "true")]
     pub preload: Option<bool>,
+    /// Analyse tables by themselves after changes [default: on]
+    #[arg(long, value_name = "KIND", env = "ALLCORE_AUTOANALYZE")]
+    pub autoanalyze: Option<Switch>,
     /// Address that serves the server's counts over HTTP, at /metrics, without a login; 'none' for
     /// no address [default: none]
     #[arg(long, value_name = "HOST:PORT", env = "ALLCORE_METRICS")]

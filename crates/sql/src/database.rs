@@ -55,6 +55,8 @@ pub struct Options {
     pub max_connections: usize,
     /// The pause between two autovacuum rounds.
     pub autovacuum_pause: Duration,
+    /// Whether tables are analysed by themselves.
+    pub autoanalyze: bool,
     /// The pause between two rounds of autoanalyze.
     pub autoanalyze_pause: Duration,
     /// Change nothing in the folder. Changes by recovery and sessions stay in memory and in
@@ -81,6 +83,7 @@ impl Default for Options {
             file_io: runtime::FileIo::Auto,
             max_connections: 1 << 14,
             autovacuum_pause: Duration::from_secs(1),
+            autoanalyze: true,
             autoanalyze_pause: Duration::from_secs(60),
             look_only: false,
             discard_log_after: None,
@@ -179,7 +182,8 @@ impl Database {
         });
         match opened {
             Ok(shared) => {
-                let analyze = (options.autoanalyze_pause, analyze::analyze as _);
+                let analyze =
+                    options.autoanalyze.then_some((options.autoanalyze_pause, analyze::analyze as _));
                 autovacuum::start(&shared, options.autovacuum_pause, analyze);
                 Ok(Database { shared })
             }

@@ -10,7 +10,9 @@
 //!    setting is never silently without effect.
 //! 4. An error names the line and the setting.
 
-use super::{AuthKind, FileIoKind, HugePagesKind, LogFormat, LogLevel, ServeSettings, TlsKind, at_least_one};
+use super::{
+    AuthKind, FileIoKind, HugePagesKind, LogFormat, LogLevel, ServeSettings, Switch, TlsKind, at_least_one,
+};
 use clap::ValueEnum;
 use std::path::Path;
 
@@ -96,6 +98,7 @@ impl ServeSettings {
             "clock-sweep-batch" => put(&mut self.clock_sweep_batch, text.parse()),
             "huge-pages" => put(&mut self.huge_pages, choice::<HugePagesKind>(text)),
             "preload" => put(&mut self.preload, truth()),
+            "autoanalyze" => put(&mut self.autoanalyze, choice::<Switch>(text)),
             "metrics" => put(&mut self.metrics, Ok(text.to_owned())),
             "tls-cert" => put(&mut self.tls_cert, path()),
             "tls-key" => put(&mut self.tls_key, path()),
@@ -133,7 +136,7 @@ mod tests {
             .fill_in(
                 "cores = 8\nbuffers = \"2GiB\"\nfile_io = \"threads\"\nlisten = [\"a:1\", \"b:2\"]\n\
                  i_know = true\nauthentication_timeout = 5\nclock_sweep_batch = 16\n\
-                 huge_pages = \"off\"\npreload = true\n[set]\nstatement_timeout = \"30s\"\n",
+                 huge_pages = \"off\"\npreload = true\nautoanalyze = \"off\"\n[set]\nstatement_timeout = \"30s\"\n",
             )
             .unwrap();
         assert_eq!(settings.cores, Some(3));
@@ -143,6 +146,7 @@ mod tests {
         assert_eq!(settings.i_know, Some(true));
         assert_eq!(settings.clock_sweep_batch, Some(SweepBatch::Frames(16)));
         assert_eq!((settings.huge_pages, settings.preload), (Some(HugePagesKind::Off), Some(true)));
+        assert_eq!(settings.autoanalyze, Some(Switch::Off));
         assert_eq!(settings.authentication_timeout, Some(Span(Duration::from_secs(5))));
         let set: Vec<_> = settings.set.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(set, ["statement_timeout", "work_mem"]);

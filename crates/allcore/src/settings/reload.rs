@@ -49,6 +49,7 @@ impl ServeSettings {
             ("clock-sweep-batch", self.clock_sweep_batch != other.clock_sweep_batch),
             ("huge-pages", self.huge_pages != other.huge_pages),
             ("preload", self.preload != other.preload),
+            ("autoanalyze", self.autoanalyze != other.autoanalyze),
             ("metrics", self.metrics != other.metrics),
             ("max-connections", self.max_connections != other.max_connections),
             (
@@ -74,6 +75,7 @@ impl ServeSettings {
         self.clock_sweep_batch = other.clock_sweep_batch;
         self.huge_pages = other.huge_pages;
         self.preload = other.preload;
+        self.autoanalyze = other.autoanalyze;
         self.metrics = other.metrics;
         self.max_connections = other.max_connections;
         self.superuser_reserved_connections = other.superuser_reserved_connections;

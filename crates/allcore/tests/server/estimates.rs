@@ -137,7 +137,7 @@ fn rows_of(client: &mut postgres::Client, query: &str) -> (f64, f64) {
 
 #[test]
 fn estimates_are_near_the_rows_that_come() {
-    let server = Server::start(&[]);
+    let server = Server::start(&["--autoanalyze", "off"]);
     server.psql(DATA);
     let mut client = server.connect();
     let conditions = CONDITIONS.iter().map(|(table, condition)| (format!("{table} where {condition}"), 4.0));
@@ -214,7 +214,7 @@ fn misjudged(server: &Server) -> Vec<String> {
 
 #[test]
 fn columns_that_statistics_know_together_are_estimated_together() {
-    let mut server = Server::start(&[]);
+    let mut server = Server::start(&["--autoanalyze", "off"]);
     server.psql(&format!("{CORRELATED}; analyze addresses; analyze cars"));
     let alone = misjudged(&server);
     assert!(alone.len() > TOGETHER.len() / 2, "columns alone know too much:\n{}", alone.join("\n"));

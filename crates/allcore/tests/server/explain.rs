@@ -8,7 +8,7 @@ use crate::common::{Server, pid};
 
 /// Two tables of 1,000 and 100 rows.
 fn fixture() -> Server {
-    let server = Server::start(&[]);
+    let server = Server::start(&["--autoanalyze", "off"]);
     server.psql(
         "create table t (id int primary key, a int, b text);
          create table u (id int primary key, t int);

@@ -13,7 +13,7 @@ use crate::differential::{answer, difference, scripts};
 fn statements_have_the_plans_that_were_recorded() {
     let scripts = scripts(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans"));
     assert!(!scripts.is_empty());
-    let server = Server::start(&[]);
+    let server = Server::start(&["--autoanalyze", "off"]);
     let record = std::env::var_os("ALLCORE_RECORD").is_some_and(|value| value == "1");
     let mut wrong = Vec::new();
     for script in &scripts {

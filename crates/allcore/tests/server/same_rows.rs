@@ -337,7 +337,7 @@ fn all_plans_of_a_query_give_the_same_rows() {
     let seconds = number("ALLCORE_PLANS_SECONDS", 25);
     let seed = number("ALLCORE_PLANS_SEED", 1);
     println!("ALLCORE_PLANS_SEED={seed}");
-    let server = Server::start(&[]);
+    let server = Server::start(&["--autoanalyze", "off"]);
     let client = server.connect();
     let mut test = Test { server, client, peer: peer(), queries: 0, filled: 0, plans: 0, skipped: 0 };
     let until = Instant::now() + Duration::from_secs(seconds);

@@ -3,8 +3,11 @@
 //! 1. Each statement counts the rows that it changed, by table ([`OwnChanges`]). Its session tells
 //!    the core after the transaction, once there are some. Changes that are rolled back stay
 //!    counted.
-//! 2. A round collects the counts. It analyses a table when more rows have changed than
-//!    PostgreSQL's threshold: 50 plus a tenth of the rows at its last ANALYZE.
+//! 2. Once a minute a round analyses the tables of which many rows have changed. PostgreSQL's
+//!    threshold holds: more than 50 plus a tenth of the rows at the last ANALYZE.
+//! 3. Once a second a round analyses the tables that have grown to twice the rows of their last
+//!    ANALYZE, and to 1,000 at least. So the plans behind a load have statistics. A table that is
+//!    small and much changed waits for the minute, because each ANALYZE ends its plans.
 //!
 //! What must hold:
 //! - A round is one of autovacuum's ([`super::autovacuum`]). So a check and the end of the server
@@ -22,6 +25,7 @@ use sync::core_local;
 
 use super::Shared;
 use super::definitions::Definitions;
+use execution::tree;
 use values::error::{SqlError, SqlState};
 use values::identifier::quoted;
 
@@ -29,6 +33,8 @@ use values::identifier::quoted;
 const THRESHOLD: u64 = 50;
 /// Beyond that, one row in so many may have changed: `autovacuum_analyze_scale_factor`.
 const SCALE: f64 = 10.0;
+/// So many rows make a load.
+const LOADED: u64 = 1000;
 
 /// A table: its database's OID and its own.
 type Key = (u32, u32);
@@ -89,49 +95,80 @@ pub(crate) type Analyze = fn(&Arc<Shared>, &Arc<Definitions>, &str) -> Result<()
 #[derive(Default)]
 pub(crate) struct Changes(QuickMap<Key, u64>);
 
+/// Which tables a round analyses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Round {
+    /// Those of which many rows have changed.
+    Changed,
+    /// Those that have grown.
+    Grown,
+}
+
+impl Round {
+    /// Whether a table of which so many rows have changed is due. `live`: counts its rows.
+    fn has_due(self, changed: u64, rows: f64, live: impl FnOnce() -> Option<f64>) -> bool {
+        match self {
+            Round::Changed => changed as f64 > THRESHOLD as f64 + rows / SCALE,
+            Round::Grown => {
+                changed >= LOADED && live().is_some_and(|live| live >= (2.0 * rows).max(LOADED as f64))
+            }
+        }
+    }
+}
+
 impl Shared {
-    /// Analyses the tables that are due.
-    pub(super) fn analyze_round(self: &Arc<Shared>, changes: &mut Changes, analyze: Analyze) {
+    /// Takes what the cores have counted, and analyses the tables that are due.
+    pub(super) fn analyze_round(self: &Arc<Shared>, changes: &mut Changes, round: Round, analyze: Analyze) {
         for core in 0..self.runtime.worker_count() {
             let taken = self.runtime.call(core, || CHANGED.with_borrow_mut(std::mem::take));
             for (key, rows) in taken {
                 *changes.0.entry(key).or_default() += rows;
             }
         }
-        for definitions in self.databases() {
-            let catalog = definitions.catalog();
-            for table in catalog.tables() {
-                let key = (definitions.oid, table.oid);
-                let Some(&changed) = changes.0.get(&key) else { continue };
-                let rows = catalog.statistics(table.oid).map_or(0.0, |statistics| statistics.rows);
-                if changed as f64 <= THRESHOLD as f64 + rows / SCALE {
-                    continue;
-                }
-                if self.autovacuum.must_end() {
-                    return;
-                }
-                let name = format!("{}.{}", quoted(catalog.schema_name(table.schema)), quoted(&table.name));
-                match analyze(self, &definitions, &name) {
-                    // A locked table, or no place for the session: the next round tries again.
-                    Err(error) if is_busy(&error) => {}
-                    done => {
-                        changes.0.remove(&key);
-                        // The table may have been dropped or renamed since.
-                        if let Err(error) = done
-                            && error.code != SqlState::UNDEFINED_TABLE
-                        {
-                            log::warn!("autoanalyze of {name} failed: {error}");
-                        }
+        if changes.0.is_empty() {
+            return;
+        }
+        let databases = self.databases();
+        let mut looked: Vec<(Key, u64)> = changes.0.iter().map(|(key, rows)| (*key, *rows)).collect();
+        looked.sort_unstable();
+        for (key, changed) in looked {
+            if self.autovacuum.must_end() {
+                return;
+            }
+            let definitions = databases.iter().find(|definitions| definitions.oid == key.0);
+            let known = definitions.and_then(|definitions| {
+                let catalog = definitions.catalog();
+                let table = catalog.table(key.1).map(Arc::clone)?;
+                Some((definitions, catalog, table))
+            });
+            let Some((definitions, catalog, table)) = known else {
+                changes.0.remove(&key);
+                continue;
+            };
+            let rows = catalog.statistics(table.oid).map_or(0.0, |statistics| statistics.rows);
+            let live = || {
+                let size = txn::trees::resident_size(self.engine.folder(), tree(table.tree));
+                size.map(|size| size.entries)
+            };
+            if !round.has_due(changed, rows, live) {
+                continue;
+            }
+            let name = format!("{}.{}", quoted(catalog.schema_name(table.schema)), quoted(&table.name));
+            match analyze(self, definitions, &name) {
+                // A locked table, or no place for the session: the next round tries again.
+                Err(error) if is_busy(&error) => {}
+                done => {
+                    changes.0.remove(&key);
+                    // The table may have been dropped or renamed since.
+                    if let Err(error) = done
+                        && error.code != SqlState::UNDEFINED_TABLE
+                    {
+                        log::warn!("autoanalyze of {name} failed: {error}");
                     }
                 }
             }
             fiber::safe_point();
         }
-        let databases = self.databases();
-        changes.0.retain(|(database, table), _| {
-            let database = databases.iter().find(|definitions| definitions.oid == *database);
-            database.is_some_and(|definitions| definitions.catalog().table(*table).is_some())
-        });
     }
 }
 

@@ -33,7 +33,7 @@ use sync::{SpinLock, WaitQueue};
 use txn::trees::Tree;
 use txn::{Isolation, TableLock, TxnSession, Vacuum, Wait};
 
-use super::autoanalyze::{Analyze, Changes};
+use super::autoanalyze::{self, Analyze, Changes};
 use super::definitions::Definitions;
 use super::{Shared, system};
 use execution::{from_storage, from_txn, tree};
@@ -200,28 +200,34 @@ enum Outcome {
 }
 
 /// Starts the fiber that runs the rounds, on the last core. It ends with the database.
-/// Every `analyze_pause` it calls `analyze` for the tables that have changed much.
-pub(crate) fn start(shared: &Arc<Shared>, pause: Duration, (analyze_pause, analyze): (Duration, Analyze)) {
+/// `analyze`: how tables are analysed, and the pause between two looks at those that have changed.
+pub(crate) fn start(shared: &Arc<Shared>, pause: Duration, analyze: Option<(Duration, Analyze)>) {
     let weak = Arc::downgrade(shared);
     let core = shared.runtime.core_count() - 1;
     shared.runtime.spawn(core, move || {
         let (mut ledger, mut changes) = (Ledger::default(), Changes::default());
         let after = |pause: Duration| runtime::time::now() + pause.as_nanos() as u64;
-        let (mut next, mut next_analyze) = (after(pause), after(analyze_pause));
+        let analyze_pause = analyze.map_or(Duration::MAX, |(pause, _)| pause);
+        let (mut next, mut next_analyze) = (after(pause), analyze.map(|(pause, _)| after(pause)));
         loop {
             fiber::sleep(pause.min(analyze_pause).min(TICK));
             let Some(shared) = weak.upgrade().filter(|shared| !shared.autovacuum.is_closed()) else { return };
             if runtime::time::now() >= next {
                 if let Some(_round) = shared.autovacuum.begin() {
                     shared.round(&mut ledger);
+                    if let Some((_, analyze)) = analyze {
+                        shared.analyze_round(&mut changes, autoanalyze::Round::Grown, analyze);
+                    }
                 }
                 next = after(pause);
             }
-            if runtime::time::now() >= next_analyze {
+            if let (Some((analyze_pause, analyze)), Some(due)) = (analyze, &mut next_analyze)
+                && runtime::time::now() >= *due
+            {
                 if let Some(_round) = shared.autovacuum.begin() {
-                    shared.analyze_round(&mut changes, analyze);
+                    shared.analyze_round(&mut changes, autoanalyze::Round::Changed, analyze);
                 }
-                next_analyze = after(analyze_pause);
+                *due = after(analyze_pause);
             }
         }
     });
