@@ -37,8 +37,8 @@ const MOST_NESTED: usize = 4;
 const LOOKING: usize = 100;
 
 /// A join while its plan is built.
-struct Building<'j> {
-    graph: Graph,
+pub(super) struct Building<'j> {
+    pub(super) graph: Graph,
     /// The sources that are not joined yet.
     leaves: Vec<Option<Leaf>>,
     /// The subqueries among them that are planned, for loops that run them with conditions inside.
@@ -46,9 +46,9 @@ struct Building<'j> {
     /// How attached sides join the others.
     kinds: Vec<JoinKind>,
     /// The conditions of each side alone, or of the join that attaches it.
-    own: Vec<Vec<Expr>>,
+    pub(super) own: Vec<Vec<Expr>>,
     /// Whether each condition of the graph is applied.
-    used: Vec<bool>,
+    pub(super) used: Vec<bool>,
     outside: &'j Registers,
     wanted: Wanted<'j>,
 }
@@ -285,23 +285,9 @@ impl Planner<'_, '_> {
         Clause { condition, sides, equates, class: None, redundant: false, selectivity }
     }
 
-    /// Conditions that read the result of one subquery apply together: it is computed once.
-    fn share_subqueries(&self, clauses: &mut [Clause]) {
-        let mut readers: HashMap<Reg, Set> = HashMap::default();
-        let links = |clause: &Clause| -> Vec<Reg> {
-            let read = registers::reads(&clause.condition);
-            read.into_iter().filter(|register| self.pending.contains_key(register)).collect()
-        };
-        for clause in clauses.iter() {
-            links(clause).into_iter().for_each(|link| *readers.entry(link).or_default() |= clause.sides);
-        }
-        for clause in clauses.iter_mut() {
-            clause.sides = links(clause).iter().fold(clause.sides, |sides, link| sides | readers[link]);
-        }
-    }
-
     /// Fills in the estimates of a join's graph.
     fn estimate_join(&self, join: &mut Building<'_>, owner: &HashMap<Reg, usize>) {
+        let waiting = self.wait(&mut join.graph);
         let Building { graph, leaves, kinds, own, used, outside, .. } = join;
         for (node, leaf) in graph.nodes.iter_mut().zip(leaves.iter()) {
             let Some(leaf) = leaf else { continue };
@@ -350,6 +336,9 @@ impl Planner<'_, '_> {
             };
         }
         graph.connect();
+        if !waiting.is_empty() {
+            self.stop_waiting(waiting, join);
+        }
     }
 
     /// The cheapest order of a join.

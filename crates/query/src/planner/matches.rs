@@ -5,6 +5,7 @@
 //! decides. A NULL matches nothing, so the result is never NULL, as that of EXISTS.
 
 use super::Planner;
+use super::cost;
 use super::keep::free;
 use super::part::Part;
 use super::semi::has_rows_of_from;
@@ -24,6 +25,13 @@ pub(super) struct Hashed {
     pub(super) part: Part,
     /// (outer side, subquery side) of each equality.
     pub(super) pairs: Vec<(Expr, Expr)>,
+}
+
+impl Hashed {
+    /// The work for so many outer rows.
+    pub(super) fn cost(&self, rows: f64) -> f64 {
+        self.part.cost() + self.part.rows() * cost::HASH_BUILD + rows * cost::HASH_PROBE
+    }
 }
 
 impl Planner<'_, '_> {

@@ -12,6 +12,7 @@ mod combined;
 mod common;
 mod cost;
 mod covering;
+mod defer;
 mod estimate;
 mod extremes;
 mod factor;

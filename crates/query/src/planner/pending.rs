@@ -56,6 +56,17 @@ impl Pending {
         !self.outer.is_empty()
     }
 
+    /// The work of the cheapest plan for so many rows.
+    fn run_cost(&self, rows: f64) -> f64 {
+        if !self.is_correlated() {
+            return self.cost;
+        }
+        let each = rows.max(cost::GUESSED) * self.cost;
+        let hashed = self.hashed.as_ref().map_or(each, |hashed| hashed.cost(rows));
+        let grouped = self.grouped.as_ref().map_or(each, |grouped| grouped.cost(rows));
+        each.min(hashed).min(grouped)
+    }
+
     /// The plan by groups, if that is cheaper for so many rows.
     fn choose_groups(&mut self, rows: f64) -> Option<Grouped> {
         let grouped = self.grouped.take()?;
@@ -65,8 +76,9 @@ impl Pending {
 
     /// Takes the plan by a hash if that is cheaper for so many rows.
     fn choose(&mut self, rows: f64) {
-        let Some(Hashed { part, pairs }) = self.hashed.take() else { return };
-        let by_hash = part.cost() + part.rows() * cost::HASH_BUILD + rows * cost::HASH_PROBE;
+        let Some(hashed) = self.hashed.take() else { return };
+        let by_hash = hashed.cost(rows);
+        let Hashed { part, pairs } = hashed;
         if self.is_correlated() && by_hash < rows.max(cost::GUESSED) * self.cost {
             self.plan = part.plan;
             self.kind = SubqueryKind::Matches { pairs };
@@ -149,6 +161,13 @@ impl Planner<'_, '_> {
             }
         }
         required
+    }
+
+    /// The work of the subqueries that an expression reads, for so many rows.
+    pub(super) fn run_cost(&self, expr: &Expr, rows: f64) -> f64 {
+        let read = registers::reads(expr);
+        let pending = read.iter().filter_map(|register| self.pending.get(register));
+        pending.map(|pending| pending.run_cost(rows)).sum()
     }
 
     /// Whether an expression reads the result of a subquery that no node computes yet.
