@@ -11,13 +11,13 @@
 //!    and not read may have no row; its lookup then finds none.
 //! 3. No row is given before all keys are gathered.
 
-use txn::trees::{Tree, resident_size};
+use txn::trees::{self, Tree};
 use txn::{Direction, Range};
 
 use super::keys::{Bounds, entry_parts, primary_key_of_entry, primary_parts, table_tree, tree};
 use super::ranges::{Interval, Keyed, intervals};
 use super::scan::{fetch, table_rows};
-use super::{Arena, Executor, File, Flow, Sink, from_txn};
+use super::{Arena, Executor, File, Flow, Sink, from_storage, from_txn};
 use crate::spill::Sorter;
 use catalog::{Index, Table};
 use query::plan::{Scan, TreePart};
@@ -40,8 +40,8 @@ struct Keys<'s> {
 impl<'s> Keys<'s> {
     fn add(&mut self, cx: &Executor<'s>, table: &Table, key: &[u8]) -> Result<Flow, SqlError> {
         if self.count == self.most {
-            let rows = resident_size(cx.folder(), table_tree(table)).map(|size| size.entries / PART);
-            self.most = rows.map_or(usize::MAX, |rows| rows as usize);
+            let size = trees::size(cx.folder(), table_tree(table)).map_err(|error| from_storage(&error))?;
+            self.most = (size.entries / PART) as usize;
             if self.count >= self.most {
                 return Ok(Flow::Stop);
             }

@@ -80,6 +80,14 @@ pub fn draw(folder: &Folder, tree: Tree, random: &mut dyn FnMut() -> u64) -> Res
     tree.draw(&folder.0, random)
 }
 
+/// An estimate of a tree's size; see [`Tree::size`].
+///
+/// # Errors
+/// A page is damaged or cannot be read.
+pub fn size(folder: &Folder, tree: Tree) -> Result<Size, Error> {
+    tree.size(&folder.0)
+}
+
 /// An estimate of a tree's size from pages in the pool. `None` where some are not there.
 #[must_use]
 pub fn resident_size(folder: &Folder, tree: Tree) -> Option<Size> {

@@ -2,6 +2,7 @@
 //! else from the compiler. What must hold: if the binder refuses a text, the client gets the error
 //! only once its tables are locked and the error still stands.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use runtime::account;
@@ -16,16 +17,25 @@ use query::normalize::Normalized;
 use query::plan::{Body, Command, Statement, classes, truths};
 use query::request::{Context, Request, Sizes};
 use txn::folder::Folder;
-use txn::trees;
+use txn::trees::{self, Tree};
 use values::error::{SqlError, SqlState};
 use values::types::Datum;
 
-/// Sizes of tables by the shape of their trees.
-struct TreeSizes<'a>(&'a Folder);
+/// Sizes of tables by the shape of their trees. The planner cannot wait for pages.
+struct TreeSizes<'a> {
+    folder: &'a Folder,
+    /// Trees whose pages are not in the pool.
+    absent: RefCell<Vec<Tree>>,
+}
 
 impl Sizes for TreeSizes<'_> {
     fn rows(&self, table: &Table) -> Option<f64> {
-        trees::resident_size(self.0, execution::tree(table.tree)).map(|size| size.entries)
+        let tree = execution::tree(table.tree);
+        let size = trees::resident_size(self.folder, tree);
+        if size.is_none() {
+            self.absent.borrow_mut().push(tree);
+        }
+        size.map(|size| size.entries)
     }
 }
 
@@ -261,12 +271,19 @@ impl Session {
     /// Compiles a text against the present definitions.
     pub(super) fn compile(&self, request: &Request<'_>) -> Result<Arc<Planned>, Refused> {
         let catalog = &self.environment.catalog;
-        let sizes = TreeSizes(self.shared.engine.folder());
+        let sizes = TreeSizes { folder: self.shared.engine.folder(), absent: RefCell::default() };
         let search_path = &self.environment.table.search_path;
         let methods = self.environment.table.methods;
         let context = Context { catalog, search_path, sizes: Some(&sizes), methods };
         let text = &request.text[request.start..request.end];
-        let (compiled, bytes) = account::measure(|| query::compile::compile(&context, request));
+        let compile = || account::measure(|| query::compile::compile(&context, request));
+        let (mut compiled, mut bytes) = compile();
+        let absent = sizes.absent.take();
+        if !absent.is_empty() {
+            // The plan stays in use, so its tables are worth the reads. A failure shows in the run.
+            absent.into_iter().for_each(|tree| drop(trees::size(sizes.folder, tree)));
+            (compiled, bytes) = compile();
+        }
         let compiled = compiled.map_err(|refused| {
             if self.block.status() != b'E' || refused.error.code.is_stop() {
                 return refused;

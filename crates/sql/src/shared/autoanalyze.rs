@@ -7,7 +7,8 @@
 //!    threshold holds: more than 50 plus a tenth of the rows at the last ANALYZE.
 //! 3. Once a second a round analyses the tables that have grown to twice the rows of their last
 //!    ANALYZE, and to 1,000 at least. So the plans behind a load have statistics. A table that is
-//!    small and much changed waits for the minute, because each ANALYZE ends its plans.
+//!    small and much changed waits for the minute, because each ANALYZE ends its plans. The first
+//!    round after a start takes the tables without statistics, too, of so many rows.
 //!
 //! What must hold:
 //! - A round is one of autovacuum's ([`super::autovacuum`]). So a check and the end of the server
@@ -91,9 +92,25 @@ impl OwnChanges {
 /// Runs ANALYZE of a table, by its quoted name, in a session of a database.
 pub(crate) type Analyze = fn(&Arc<Shared>, &Arc<Definitions>, &str) -> Result<(), SqlError>;
 
-/// The changed rows of each table since its last ANALYZE.
+/// The state that rounds pass on.
 #[derive(Default)]
-pub(crate) struct Changes(QuickMap<Key, u64>);
+pub(crate) struct Changes {
+    /// The changed rows of each table since its last ANALYZE.
+    rows: QuickMap<Key, u64>,
+    /// Whether a round has looked at the tables without statistics at the start.
+    has_begun: bool,
+}
+
+/// The tables without statistics, as loaded ones: the server may have been killed after their load.
+fn unknown(databases: &[Arc<Definitions>]) -> Vec<(Key, u64)> {
+    let mut found = Vec::new();
+    for definitions in databases {
+        let catalog = definitions.catalog();
+        let unknown = catalog.tables().filter(|table| catalog.statistics(table.oid).is_none());
+        found.extend(unknown.map(|table| ((definitions.oid, table.oid), LOADED)));
+    }
+    found
+}
 
 /// Which tables a round analyses.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -122,14 +139,14 @@ impl Shared {
         for core in 0..self.runtime.worker_count() {
             let taken = self.runtime.call(core, || CHANGED.with_borrow_mut(std::mem::take));
             for (key, rows) in taken {
-                *changes.0.entry(key).or_default() += rows;
+                *changes.rows.entry(key).or_default() += rows;
             }
         }
-        if changes.0.is_empty() {
-            return;
-        }
         let databases = self.databases();
-        let mut looked: Vec<(Key, u64)> = changes.0.iter().map(|(key, rows)| (*key, *rows)).collect();
+        let mut looked: Vec<(Key, u64)> = changes.rows.iter().map(|(key, rows)| (*key, *rows)).collect();
+        if round == Round::Grown && !std::mem::replace(&mut changes.has_begun, true) {
+            looked.extend(unknown(&databases));
+        }
         looked.sort_unstable();
         for (key, changed) in looked {
             if self.autovacuum.must_end() {
@@ -142,13 +159,13 @@ impl Shared {
                 Some((definitions, catalog, table))
             });
             let Some((definitions, catalog, table)) = known else {
-                changes.0.remove(&key);
+                changes.rows.remove(&key);
                 continue;
             };
             let rows = catalog.statistics(table.oid).map_or(0.0, |statistics| statistics.rows);
             let live = || {
-                let size = txn::trees::resident_size(self.engine.folder(), tree(table.tree));
-                size.map(|size| size.entries)
+                let size = txn::trees::size(self.engine.folder(), tree(table.tree));
+                size.ok().map(|size| size.entries)
             };
             if !round.has_due(changed, rows, live) {
                 continue;
@@ -158,7 +175,7 @@ impl Shared {
                 // A locked table, or no place for the session: the next round tries again.
                 Err(error) if is_busy(&error) => {}
                 done => {
-                    changes.0.remove(&key);
+                    changes.rows.remove(&key);
                     // The table may have been dropped or renamed since.
                     if let Err(error) = done
                         && error.code != SqlState::UNDEFINED_TABLE

@@ -271,7 +271,10 @@ fn a_loaded_table_is_analyzed_soon_and_a_busy_one_is_not() {
             std::thread::sleep(Duration::from_millis(5));
         }
     };
-    run(&mut s, "CREATE TABLE t (a int PRIMARY KEY); CREATE TABLE busy (a int); CREATE TABLE few (a int)");
+    run(
+        &mut s,
+        "CREATE TABLE t (a int PRIMARY KEY, b int); CREATE TABLE busy (a int); CREATE TABLE few (a int)",
+    );
     run(&mut s, "INSERT INTO busy VALUES (1); INSERT INTO few SELECT generate_series(1, 500)");
     for _ in 0..1100 {
         run(&mut s, "UPDATE busy SET a = a + 1");
@@ -279,11 +282,23 @@ fn a_loaded_table_is_analyzed_soon_and_a_busy_one_is_not() {
     run(&mut s, "INSERT INTO t SELECT generate_series(1, 2000)");
     until(&mut s, 2000.0);
     // As many changes without growth, and growth to less than twice the rows.
-    run(&mut s, "UPDATE t SET a = -a; INSERT INTO t SELECT generate_series(1, 1000)");
+    run(&mut s, "UPDATE t SET b = a; INSERT INTO t SELECT generate_series(2001, 2200)");
     std::thread::sleep(5 * autovacuum_pause);
     assert_eq!(["t", "busy", "few"].map(|table| analyzed(&mut s, table)), [2000.0, -1.0, -1.0]);
-    run(&mut s, "INSERT INTO t SELECT generate_series(1001, 3000)");
-    until(&mut s, 5000.0);
+    run(&mut s, "INSERT INTO t SELECT generate_series(2201, 20000)");
+    until(&mut s, 20_000.0);
+    // A load shortly before the end is found at the next start.
+    run(&mut s, "CREATE TABLE late (a int); INSERT INTO late SELECT generate_series(1, 2000)");
+    drop(s);
+    database.shutdown().expect("closes");
+    let database = folder.open_with(Options { autovacuum_pause, autoanalyze_pause, ..Options::default() });
+    let mut s = database.session("postgres", 0).expect("a session");
+    let start = Instant::now();
+    while analyzed(&mut s, "late") != 2000.0 {
+        assert!(start.elapsed() < LONG, "{} rows", analyzed(&mut s, "late"));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(["busy", "few"].map(|table| analyzed(&mut s, table)), [-1.0, -1.0]);
     drop(s);
     database.shutdown().expect("closes");
 }

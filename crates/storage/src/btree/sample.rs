@@ -57,27 +57,19 @@ impl Tree {
         }
     }
 
-    /// An estimate of the tree's size from [`WALKS`] walks. It reads no page from disk and does not
-    /// park: `None` when the pages on a way are not in the pool, or change.
+    /// An estimate of the tree's size from [`WALKS`] walks.
+    ///
+    /// # Errors
+    /// A page is damaged or cannot be read.
+    pub fn size(&self, store: &Store) -> Result<Size, Error> {
+        mean(|random| self.draw(store, random))
+    }
+
+    /// As [`Tree::size`]. It reads no page from disk and does not park: `None` when the pages on a
+    /// way are not in the pool, or change.
     #[must_use]
     pub fn resident_size(&self, store: &Store) -> Option<Size> {
-        let mut size = Size::default();
-        for walk in 0..WALKS {
-            // The same walks each time: a statement gets the same plan while its tables stay.
-            let mut state = walk;
-            let mut random = || {
-                state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-                let word = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)
-            };
-            let drawn = self.walk(&store.pool, &mut random).ok()?;
-            size.pages += drawn.pages / WALKS as f64;
-            size.entries += drawn.weight * drawn.entries as f64 / WALKS as f64;
-            if drawn.weight <= 1.0 {
-                return Some(Size { pages: drawn.pages, entries: drawn.entries as f64 });
-            }
-        }
-        Some(size)
+        mean(|random| self.walk(&store.pool, random)).ok()
     }
 
     fn walk(&self, pool: &Pool, random: &mut dyn FnMut() -> u64) -> Result<Drawn, Stop> {
@@ -106,4 +98,25 @@ impl Tree {
         step.page.validate()?;
         Ok(drawn)
     }
+}
+
+/// The mean of a tree's walks.
+fn mean<E>(mut walk: impl FnMut(&mut dyn FnMut() -> u64) -> Result<Drawn, E>) -> Result<Size, E> {
+    let mut size = Size::default();
+    for number in 0..WALKS {
+        // The same walks each time: a statement gets the same plan while its tables stay.
+        let mut state = number;
+        let mut random = || {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let word = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)
+        };
+        let drawn = walk(&mut random)?;
+        size.pages += drawn.pages / WALKS as f64;
+        size.entries += drawn.weight * drawn.entries as f64 / WALKS as f64;
+        if drawn.weight <= 1.0 {
+            return Ok(Size { pages: drawn.pages, entries: drawn.entries as f64 });
+        }
+    }
+    Ok(size)
 }

@@ -66,16 +66,16 @@ fn kept_leaves_are_equally_likely_whatever_their_fill() {
 }
 
 #[test]
-fn the_resident_size_is_near_the_real_one() {
+fn the_size_is_near_the_real_one() {
     let bench = Bench::new(1, 4000);
     let (store, tree) = bench.create();
     bench.run(&store, |store| {
-        let size = tree.resident_size(store).unwrap();
+        let size = tree.size(store).unwrap();
         assert_eq!((size.pages, size.entries), (1.0, 0.0));
         put(store, tree, b"one", b"");
-        assert_eq!(tree.resident_size(store).unwrap().entries, 1.0);
+        assert_eq!(tree.size(store).unwrap().entries, 1.0);
         let keys = uneven(store, tree, &mut Random(3)) as f64;
-        let size = tree.resident_size(store).unwrap();
+        let size = tree.size(store).unwrap();
         assert!(size.entries > keys / 2.5 && size.entries < keys * 2.5, "{size:?} of {keys}");
         assert_eq!(tree.resident_size(store), Some(size), "the same walks");
     });
