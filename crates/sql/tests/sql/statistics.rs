@@ -302,3 +302,23 @@ fn a_loaded_table_is_analyzed_soon_and_a_busy_one_is_not() {
     drop(s);
     database.shutdown().expect("closes");
 }
+
+#[test]
+fn a_table_that_is_not_in_memory_has_its_size() {
+    let folder = Folder::new("cold-size");
+    let options = || Options { autoanalyze: false, ..Options::default() };
+    let database = folder.open_with(options());
+    let mut s = database.session("postgres", 0).expect("a session");
+    run(&mut s, "CREATE TABLE t (a int, b text)");
+    run(&mut s, "INSERT INTO t SELECT g, repeat('x', 50) FROM generate_series(1, 40000) g");
+    let query = "SELECT * FROM t WHERE b > 'a'";
+    let warm = plan(&mut s, query);
+    assert!(!warm.contains("rows=333 "), "a third of 1,000: {warm}");
+    drop(s);
+    database.shutdown().expect("closes");
+    let database = folder.open_with(options());
+    let mut s = database.session("postgres", 0).expect("a session");
+    assert_eq!(plan(&mut s, query), warm);
+    drop(s);
+    database.shutdown().expect("closes");
+}

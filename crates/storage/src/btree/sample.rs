@@ -62,14 +62,22 @@ impl Tree {
     /// # Errors
     /// A page is damaged or cannot be read.
     pub fn size(&self, store: &Store) -> Result<Size, Error> {
-        mean(|random| self.draw(store, random))
+        mean(|number| {
+            let mut retry = Retry::new(&store.pool);
+            loop {
+                match self.walk(&store.pool, &mut turns(number)) {
+                    Ok(drawn) => return Ok(drawn),
+                    Err(stop) => retry.after(stop)?,
+                }
+            }
+        })
     }
 
-    /// As [`Tree::size`]. It reads no page from disk and does not park: `None` when the pages on a
-    /// way are not in the pool, or change.
+    /// As [`Tree::size`], by the same walks. It reads no page from disk and does not park: `None`
+    /// when the pages on a way are not in the pool, or change.
     #[must_use]
     pub fn resident_size(&self, store: &Store) -> Option<Size> {
-        mean(|random| self.walk(&store.pool, random)).ok()
+        mean(|number| self.walk(&store.pool, &mut turns(number))).ok()
     }
 
     fn walk(&self, pool: &Pool, random: &mut dyn FnMut() -> u64) -> Result<Drawn, Stop> {
@@ -100,18 +108,22 @@ impl Tree {
     }
 }
 
-/// The mean of a tree's walks.
-fn mean<E>(mut walk: impl FnMut(&mut dyn FnMut() -> u64) -> Result<Drawn, E>) -> Result<Size, E> {
+/// The turns of an estimate's walk, the same each time: a statement gets the same plan while its
+/// tables stay.
+fn turns(number: u64) -> impl FnMut() -> u64 {
+    let mut state = number;
+    move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let word = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)
+    }
+}
+
+/// The mean of a tree's walks, which have numbers.
+fn mean<E>(walk: impl Fn(u64) -> Result<Drawn, E>) -> Result<Size, E> {
     let mut size = Size::default();
     for number in 0..WALKS {
-        // The same walks each time: a statement gets the same plan while its tables stay.
-        let mut state = number;
-        let mut random = || {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let word = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)
-        };
-        let drawn = walk(&mut random)?;
+        let drawn = walk(number)?;
         size.pages += drawn.pages / WALKS as f64;
         size.entries += drawn.weight * drawn.entries as f64 / WALKS as f64;
         if drawn.weight <= 1.0 {
