@@ -17,3 +17,8 @@ where p.size > (select min(m.size) from moves m where m.part = p.id and m.size <
 explain (costs off) select count(*) from owners o left join parts p on o.id = p.owner
     and p.size > (select min(m.size) from moves m where m.part = p.id and m.size < p.size + 9)
 where o.name = 'rare';
+-- In the select list they run above LIMIT, unless a sort key or DISTINCT reads their results.
+explain (costs off) select p.id, (select min(m.size) from moves m where m.part = p.id and m.size < p.size)
+from parts p order by p.size limit 3;
+explain (costs off) select p.id, (select min(m.size) from moves m where m.part = p.id and m.size < p.size) as least
+from parts p order by least limit 3;

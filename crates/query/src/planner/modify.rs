@@ -106,7 +106,7 @@ impl Planner<'_, '_> {
     ) -> Result<Planned, SqlError> {
         let written = written(&plan);
         let before = self.with_sublinks(returning.sublinks, &written)?;
-        let part = self.attach_bare(Part::unordered(plan), &returning.targets);
+        let part = self.attach_bare(Part::unordered(plan), &returning.targets, |_| true);
         let part = self.projected(part, returning.targets)?;
         self.pending = before;
         Ok(Planned { root: with_tables(tables, part.plan), tag, columns: returning.output })

@@ -234,14 +234,19 @@ impl Planner<'_, '_> {
         part.below(node, estimate)
     }
 
-    /// Places the subqueries that are an output column or a sort key by themselves. No target
-    /// expression and no other subquery reads them.
-    pub(super) fn attach_bare(&mut self, mut part: Part, targets: &[(Expr, Reg)]) -> Part {
+    /// Places the subqueries that are an output column or a sort key by themselves, of those that
+    /// are `due`. No target expression and no other subquery reads them.
+    pub(super) fn attach_bare(
+        &mut self,
+        mut part: Part,
+        targets: &[(Expr, Reg)],
+        due: impl Fn(Reg) -> bool,
+    ) -> Part {
         let mut read = Registers::default();
         targets.iter().for_each(|(expr, _)| registers::of_expr(expr, &mut read));
         read.extend(self.pending.values().flat_map(Pending::needs));
         let bare: Vec<Reg> = self.pending.keys().copied().filter(|output| !read.contains(output)).collect();
-        for register in bare {
+        for register in bare.into_iter().filter(|register| due(*register)) {
             part = self.attach(part, register);
         }
         part

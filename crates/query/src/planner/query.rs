@@ -17,7 +17,7 @@ use super::single::at_most_one;
 use super::top::{Top, copy_key};
 use super::written::written;
 use super::{Planned, Planner};
-use crate::bound::reads::{item_reads, query_reads};
+use crate::bound::reads::{item_reads, query_reads, sublink_reads};
 use crate::bound::{Bound, Distinct, FromItem, Query, QueryBody, Select, Source, SourceId, Sublink};
 use crate::plan::{
     AggregateCall, Estimate, JoinKind, LockTarget, Operator, Plan, QueryTag, Reg, SecondLook, SetCall,
@@ -165,21 +165,27 @@ impl Planner<'_, '_> {
             part = self.windowed(part, window)?;
         }
         let sets = Sets { calls, ordinality: select.ordinality };
-        let mut targets = select.targets;
-        part = self.attach_bare(part, &targets);
+        let targets = select.targets;
         let part = if sets.are_late(&targets, &select.distinct, &top.order) {
+            part = self.attach_bare(part, &targets, |_| true);
             self.with_late_sets(part, (sets, targets), select.distinct, top)?
         } else {
+            let is_late = top.late();
+            let is_early = |register| !matches!(select.distinct, Distinct::No) || !is_late(register);
+            part = self.attach_bare(part, &targets, is_early);
             part = self.with_sets(part, sets)?;
-            let mut late = Vec::new();
-            if matches!(select.distinct, Distinct::No) {
-                let is_late = top.late();
-                (targets, late) = targets.into_iter().partition(|target| !is_late(target));
-            }
+            let (targets, late): (Vec<_>, Vec<_>) =
+                targets.into_iter().partition(|(_, register)| is_early(*register));
+            let is_sorted = !top.order.is_empty();
             part = self.projected(part, targets)?;
             part = self.distinct(part, (select.distinct, different), &top);
             part = self.topped(part, top, locks)?;
-            self.projected(part, late)?
+            part = self.attach_bare(part, &late, |_| true);
+            part = self.projected(part, late)?;
+            if is_sorted {
+                keep_order(&mut part.plan);
+            }
+            part
         };
         self.pending = before;
         Ok(part)
@@ -247,10 +253,12 @@ impl Planner<'_, '_> {
         // Columns computed above the limit see the newer version anyway.
         let is_late = top.late();
         let (computed, late): (Vec<_>, Vec<_>) =
-            select.targets.iter().cloned().partition(|target| !is_late(target));
+            select.targets.iter().cloned().partition(|(_, register)| !is_late(*register));
         let mut above = Registers::default();
         late.iter().for_each(|(expr, _)| registers::of_expr(expr, &mut above));
-        let below = |link: &&Sublink| !above.contains(&link.output);
+        let read = read_below(select, from, &computed);
+        let is_bare = |link: &&Sublink| is_late(link.output) && !read.contains(&link.output);
+        let below = |link: &&Sublink| !above.contains(&link.output) && !is_bare(link);
         let sources: Vec<SourceId> = top.locks.iter().map(|(source, ..)| *source).collect();
         let sublinks: Vec<Sublink> = select.sublinks.iter().filter(below).cloned().collect();
         let parts = super::second_look::Parts {
@@ -482,6 +490,16 @@ impl Planner<'_, '_> {
         }
         needs
     }
+}
+
+/// The registers that a query reads below its limit, sort keys aside.
+fn read_below(select: &Select, from: &FromItem, computed: &[(Expr, Reg)]) -> Registers {
+    let mut read = Registers::default();
+    item_reads(from, &mut read);
+    let exprs = computed.iter().map(|(expr, _)| expr).chain(&select.conditions);
+    exprs.for_each(|expr| registers::of_expr(expr, &mut read));
+    select.sublinks.iter().for_each(|link| sublink_reads(link, &mut read));
+    read
 }
 
 /// Marks the joins that pass on their left rows in order, because a node above relies on it.

@@ -209,7 +209,7 @@ impl Planner<'_, '_> {
                 computed.push((expr.clone(), *register));
             }
         }
-        let part = self.attach_bare(part, &computed);
+        let part = self.attach_bare(part, &computed, |_| true);
         Ok(self.projected(part, computed)?.plan)
     }
 

@@ -18,11 +18,11 @@ pub(super) struct Top {
 impl Top {
     /// A test for columns that are computed above the limit, only for rows that pass it. No sort
     /// key reads them.
-    pub(super) fn late(&self) -> impl Fn(&(Expr, Reg)) -> bool + use<> {
+    pub(super) fn late(&self) -> impl Fn(Reg) -> bool + use<> {
         let mut read = Registers::default();
         self.order.iter().for_each(|key| registers::of_expr(&key.expr, &mut read));
         let limited = self.limit.is_some();
-        move |(_, register)| limited && !read.contains(register)
+        move |register| limited && !read.contains(&register)
     }
 }
 
