@@ -112,12 +112,12 @@ impl ColumnStatistics {
         if self.common.is_empty() && self.histogram.is_empty() {
             return None;
         }
-        let is_below = |common: &&CommonValue| match (*common.value.key).cmp(key) {
+        let count = self.common.partition_point(|common| match (*common.value.key).cmp(key) {
             std::cmp::Ordering::Less => true,
             std::cmp::Ordering::Equal => inclusive,
             std::cmp::Ordering::Greater => false,
-        };
-        let common: f64 = self.common.iter().filter(is_below).map(|common| common.frequency).sum();
+        });
+        let common: f64 = self.common[..count].iter().map(|common| common.frequency).sum();
         Some(common + self.uncommon_fraction() * self.histogram_below(key).unwrap_or(0.5))
     }
 

@@ -38,7 +38,7 @@ use std::sync::Arc;
 
 use pg_query::NodeEnum;
 use pg_query::protobuf::Node;
-use runtime::hash::HashMap;
+use runtime::hash::{HashMap, QuickMap};
 
 pub(crate) use alike::{rename, same};
 pub(crate) use expr::flatten as flatten_condition;
@@ -88,9 +88,9 @@ pub struct Binder<'a> {
     /// Whether constants at the current place may become parameters.
     lift: bool,
     /// Registers that hold a table's column unchanged: (table's OID, attribute number).
-    origins: HashMap<Reg, (u32, i16)>,
+    origins: QuickMap<Reg, (u32, i16)>,
     /// Names and types of fields, by the register of a row value.
-    records: HashMap<Reg, Vec<(String, Type)>>,
+    records: QuickMap<Reg, Vec<(String, Type)>>,
     /// Tables that the statement uses, with their locks.
     pub(crate) locks: Vec<(u32, txn::TableLock)>,
     /// Whether the statement changes data or locks rows.
@@ -146,7 +146,7 @@ struct Level {
     /// The location of the last window function.
     window_at: i32,
     /// Locations of the calls of aggregates and window functions, by result register.
-    calls_at: HashMap<Reg, i32>,
+    calls_at: QuickMap<Reg, i32>,
     /// Columns read above the grouping and outside aggregates, and in GROUP BY, LIMIT and OFFSET.
     uses: Vec<Use>,
     /// Whether FROM names the recursive query whose term this is.
@@ -291,8 +291,8 @@ impl<'a> Binder<'a> {
             claimed: vec![None; request.literals.len()],
             refused: refused.to_vec(),
             lift: !request.literals.is_empty(),
-            origins: HashMap::default(),
-            records: HashMap::default(),
+            origins: QuickMap::default(),
+            records: QuickMap::default(),
             locks: Vec::new(),
             writes: false,
             makes_sequences: false,

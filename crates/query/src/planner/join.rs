@@ -23,7 +23,7 @@ use crate::registers::{self, Registers};
 use expressions::expr::Expr;
 use expressions::function::Comparison;
 use expressions::function::Volatility;
-use runtime::hash::HashMap;
+use runtime::hash::QuickMap;
 use values::error::SqlError;
 use values::types::Value;
 
@@ -175,7 +175,7 @@ impl Planner<'_, '_> {
         outside: &'j Registers,
         wanted: Wanted<'j>,
     ) -> Result<Building<'j>, SqlError> {
-        let mut owner: HashMap<Reg, usize> = HashMap::default();
+        let mut owner: QuickMap<Reg, usize> = QuickMap::default();
         for (side, of) in sides.iter().enumerate() {
             owner.extend(of.writes.iter().map(|register| (*register, side)));
         }
@@ -225,7 +225,7 @@ impl Planner<'_, '_> {
 
     /// Whether a source is planned before the search for an order: no condition that joins it
     /// moves into it, and it reads no other side.
-    fn is_closed(&self, leaf: &Leaf, writes: &Registers, owner: &HashMap<Reg, usize>) -> bool {
+    fn is_closed(&self, leaf: &Leaf, writes: &Registers, owner: &QuickMap<Reg, usize>) -> bool {
         match leaf {
             Leaf::Query(query) => {
                 let needs = self.leaf_needs(leaf);
@@ -267,7 +267,7 @@ impl Planner<'_, '_> {
         Ok(if inside < whole { query } else { leaf })
     }
 
-    fn clause(&self, condition: Expr, owner: &HashMap<Reg, usize>) -> Clause {
+    fn clause(&self, condition: Expr, owner: &QuickMap<Reg, usize>) -> Clause {
         let sides_of = |expr: &Expr| -> Set {
             let required = self.required(expr);
             required.iter().filter_map(|register| owner.get(register)).fold(0, |set, side| set | 1 << side)
@@ -286,7 +286,7 @@ impl Planner<'_, '_> {
     }
 
     /// Fills in the estimates of a join's graph.
-    fn estimate_join(&self, join: &mut Building<'_>, owner: &HashMap<Reg, usize>) {
+    fn estimate_join(&self, join: &mut Building<'_>, owner: &QuickMap<Reg, usize>) {
         let waiting = self.wait(&mut join.graph);
         let Building { graph, leaves, kinds, own, used, outside, .. } = join;
         for (node, leaf) in graph.nodes.iter_mut().zip(leaves.iter()) {

@@ -16,7 +16,7 @@ use super::cost;
 use super::graph::{Graph, Set, members};
 use super::part::{Otherwise, Share};
 use crate::request::Methods;
-use runtime::hash::HashMap;
+use runtime::hash::QuickMap;
 use values::error::SqlError;
 
 /// The most sides of an exhaustive search.
@@ -140,9 +140,9 @@ struct Search<'g> {
     goal: Goal,
     /// The fraction of all rows that the query reads.
     share: f64,
-    parts: HashMap<Set, Part>,
-    rows: HashMap<Set, f64>,
-    runs: HashMap<(usize, Vec<usize>), Price>,
+    parts: QuickMap<Set, Part>,
+    rows: QuickMap<Set, f64>,
+    runs: QuickMap<(usize, Vec<usize>), Price>,
     /// Prices of attached sides.
     alone: Vec<Option<Price>>,
     /// Whether a loop may read several sides again and again.
@@ -153,7 +153,7 @@ struct Search<'g> {
 pub(super) fn cheapest(graph: &Graph, prices: &mut dyn Prices, goal: Goal) -> Result<Tree, SqlError> {
     let share = goal.share.of(graph.rows(graph.all()));
     let alone = vec![None; graph.nodes.len()];
-    let (parts, rows, runs) = (HashMap::default(), HashMap::default(), HashMap::default());
+    let (parts, rows, runs) = (QuickMap::default(), QuickMap::default(), QuickMap::default());
     let mut search = Search { graph, prices, goal, share, parts, rows, runs, alone, crosses: false };
     search.start();
     if graph.nodes.len() <= MOST_SEARCHED {
