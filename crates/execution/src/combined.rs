@@ -1,7 +1,8 @@
 //! Scans that gather keys first: of the rows that the ranges of any tree have, or all.
 //!
 //! Reading rows by their keys takes longer than reading as many in order. So the scan gathers the
-//! keys of a part of the table's rows at most. With more it reads the whole table.
+//! keys of a part of the table's rows at most. With more it reads the whole table. It does so at
+//! once if most of a tree lies in the ranges, by a look at a few leaves.
 //!
 //! What must hold:
 //!
@@ -28,6 +29,8 @@ use values::work;
 const FEW: usize = 1000;
 /// The part of a table's rows whose keys are gathered at most: one of so many.
 const PART: f64 = 4.0;
+/// Ranges with such a part of a tree's entries have most of them: the look is rough.
+const MOST: f64 = 0.45;
 
 /// The keys gathered so far.
 struct Keys<'s> {
@@ -35,6 +38,8 @@ struct Keys<'s> {
     count: usize,
     /// More keys are too many.
     most: usize,
+    /// Whether each range's rows are given.
+    union: bool,
 }
 
 impl<'s> Keys<'s> {
@@ -61,7 +66,7 @@ pub(super) fn rows<'s>(
     file: &File<'_>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
-    let mut keys = Keys { sorter: cx.sorter(), count: 0, most: FEW };
+    let mut keys = Keys { sorter: cx.sorter(), count: 0, most: FEW, union: !all };
     let gathered = cx.scoped(|cx, own| {
         for part in parts {
             let file = own.file(file);
@@ -163,10 +168,18 @@ fn gather_keys<'s>(
                 Some(index) => primary_key_of_entry(index, key, payload)?,
                 None => key,
             };
-            if keys.add(cx, table, key)? == Flow::Stop {
+            let are_most = || have_most(cx, *tree, intervals);
+            if keys.add(cx, table, key)? == Flow::Stop || keys.union && keys.count == FEW && are_most()? {
                 return Ok(Flow::Stop);
             }
         }
     }
     Ok(Flow::More)
+}
+
+/// Whether intervals have most of a tree's entries, by a look at a few leaves.
+fn have_most(cx: &Executor<'_>, tree: Tree, intervals: &[Interval<'_>]) -> Result<bool, SqlError> {
+    let is_within = |leaf: &trees::Drawn| intervals.iter().any(|interval| interval.has_all(leaf));
+    let part = trees::part_within(cx.folder(), tree, is_within);
+    Ok(part.map_err(|error| from_storage(&error))? >= MOST)
 }

@@ -9,7 +9,7 @@
 //! is one interval. Its rows may not meet the conditions; the scan's filter decides.
 
 use txn::Direction;
-use txn::trees::Tree;
+use txn::trees::{Drawn, Tree};
 
 use super::keys::{Bounds, Part, encode_part};
 use super::{Arena, Executor, File, from_txn};
@@ -42,6 +42,16 @@ impl<'x> Interval<'x> {
             lower: Bound::Included(self.low),
             upper: self.high.map_or(Bound::Unbounded, Bound::Excluded),
         }
+    }
+
+    /// Whether it has all keys of a leaf.
+    pub(super) fn has_all(&self, leaf: &Drawn) -> bool {
+        let ends_within = match (&leaf.upper, self.high) {
+            (_, None) => true,
+            (Some(upper), Some(high)) => **upper <= *high,
+            (None, Some(_)) => false,
+        };
+        *leaf.lower >= *self.low && ends_within
     }
 
     /// The key, if the interval holds one whole key.

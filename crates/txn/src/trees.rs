@@ -88,6 +88,14 @@ pub fn size(folder: &Folder, tree: Tree) -> Result<Size, Error> {
     tree.size(&folder.0)
 }
 
+/// An estimate of the part of a tree's entries in some leaves; see [`Tree::part_within`].
+///
+/// # Errors
+/// A page is damaged or cannot be read.
+pub fn part_within(folder: &Folder, tree: Tree, is_within: impl Fn(&Drawn) -> bool) -> Result<f64, Error> {
+    tree.part_within(&folder.0, is_within)
+}
+
 /// An estimate of a tree's size from pages in the pool. `None` where some are not there.
 #[must_use]
 pub fn resident_size(folder: &Folder, tree: Tree) -> Option<Size> {

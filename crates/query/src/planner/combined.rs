@@ -23,6 +23,9 @@ const ALTERNATIVES: usize = 100;
 
 /// The work of a path that may read the whole table, as a part of the work of reading it.
 const GUESSED: f64 = 0.8;
+/// The most work of a path that gathers, as a part of that of the same path without. For few rows
+/// they differ little, and the number of rows is a guess.
+const AS_PLAIN: f64 = 0.9;
 
 /// A tree from which row keys can be read.
 struct KeyTree {
@@ -70,7 +73,8 @@ impl<'s> Search<'s> {
         }
         let work: f64 = ranges.iter().map(|range| self.work(range, cost::ENTRY)).sum();
         let ahead = (work + cost::sort_keys(*rows)).min(self.rows * GUESSED / 2.0);
-        let cost = (ahead + rows * cost::KEYED_ROW).min(self.rows * GUESSED);
+        let cost = (ahead + rows * cost::KEYED_ROW).min(self.rows * GUESSED).min(path.cost * AS_PLAIN);
+        let ahead = ahead.min(cost);
         Some(self.by_keys(vec![(Some(*index), ranges.clone())], false, *rows, (ahead, cost)))
     }
 

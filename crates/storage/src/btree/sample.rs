@@ -62,15 +62,36 @@ impl Tree {
     /// # Errors
     /// A page is damaged or cannot be read.
     pub fn size(&self, store: &Store) -> Result<Size, Error> {
-        mean(|number| {
-            let mut retry = Retry::new(&store.pool);
-            loop {
-                match self.walk(&store.pool, &mut turns(number)) {
-                    Ok(drawn) => return Ok(drawn),
-                    Err(stop) => retry.after(stop)?,
-                }
+        mean(|number| self.walk_of(store, number))
+    }
+
+    /// An estimate of the part of the entries that lie in leaves for which `is_within` is true, 0
+    /// to 1, from the same walks.
+    ///
+    /// # Errors
+    /// A page is damaged or cannot be read.
+    pub fn part_within(&self, store: &Store, is_within: impl Fn(&Drawn) -> bool) -> Result<f64, Error> {
+        let (mut within, mut all) = (0.0, 0.0);
+        for number in 0..WALKS {
+            let drawn = self.walk_of(store, number)?;
+            let entries = drawn.weight * drawn.entries as f64;
+            all += entries;
+            if is_within(&drawn) {
+                within += entries;
             }
-        })
+        }
+        Ok(if all > 0.0 { within / all } else { 0.0 })
+    }
+
+    /// A walk of an estimate.
+    fn walk_of(&self, store: &Store, number: u64) -> Result<Drawn, Error> {
+        let mut retry = Retry::new(&store.pool);
+        loop {
+            match self.walk(&store.pool, &mut turns(number)) {
+                Ok(drawn) => return Ok(drawn),
+                Err(stop) => retry.after(stop)?,
+            }
+        }
     }
 
     /// As [`Tree::size`], by the same walks. It reads no page from disk and does not park: `None`

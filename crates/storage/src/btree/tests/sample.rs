@@ -78,6 +78,12 @@ fn the_size_is_near_the_real_one() {
         let size = tree.size(store).unwrap();
         assert!(size.entries > keys / 2.5 && size.entries < keys * 2.5, "{size:?} of {keys}");
         assert_eq!(tree.resident_size(store), Some(size), "the same walks");
+        assert_eq!(tree.part_within(store, |_| true).unwrap(), 1.0);
+        assert_eq!(tree.part_within(store, |_| false).unwrap(), 0.0);
+        let middle = tree.draw(store, &mut || 1 << 63).unwrap().lower;
+        let below = tree.part_within(store, |leaf| leaf.lower < middle).unwrap();
+        let above = tree.part_within(store, |leaf| leaf.lower >= middle).unwrap();
+        assert!(below > 0.0 && above > 0.0 && (below + above - 1.0).abs() < 1e-9, "{below} {above}");
     });
     bench.close(store);
 }
