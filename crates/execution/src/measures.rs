@@ -5,13 +5,14 @@
 //! 1. A statement without measures does no work for them. [`super::stack::lower`] alone looks for
 //!    them, and only a statement with measures always calls it.
 //! 2. A node's time is that of its operator and of the plans below it. Operators above it work in
-//!    its sink, so the time in the sink is not its own.
+//!    its sink, so the time in the sink is not its own. Nor are the pages that they look at.
 //! 3. The filter of a measured scan runs here, so that the rows it removes are counted. The scan
 //!    itself then has no filter.
 
 use std::cell::RefCell;
 
 use runtime::hash::HashMap;
+use runtime::page_counts::{self, PageCounts};
 
 use super::{Arena, Executor, File, Flow, Sink, access, operate, scan};
 use query::explain::Actual;
@@ -56,6 +57,7 @@ impl Measures {
             removed: sum.removed + ran.removed,
             start: sum.start + ran.start,
             total: sum.total + ran.total,
+            pages: sum.pages + ran.pages,
         };
     }
 }
@@ -74,14 +76,15 @@ pub(super) fn run<'s, 'x>(
     arena: &'x Arena<'s>,
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
-    let begun = measures.clock();
-    let (mut rows, mut start, mut above) = (0, None, 0);
+    let (begun, pages) = (measures.clock(), page_counts::now());
+    let (mut rows, mut start, mut above, mut pages_above) = (0, None, 0, PageCounts::default());
     let counted: &mut Sink<'s, '_> = &mut |cx, file, arena| {
-        let came = measures.clock();
+        let (came, pages) = (measures.clock(), page_counts::now());
         rows += 1;
         start.get_or_insert(came - begun);
         let flow = sink(cx, file, arena);
         above += measures.clock() - came;
+        pages_above = pages_above + (page_counts::now() - pages);
         flow
     };
     let mut removed = 0;
@@ -112,6 +115,7 @@ pub(super) fn run<'s, 'x>(
         }
     };
     let total = measures.clock() - begun - above;
-    measures.add(plan.node, Actual { loops: 1, rows, removed, start: start.unwrap_or(total), total });
+    let (start, pages) = (start.unwrap_or(total), page_counts::now() - pages - pages_above);
+    measures.add(plan.node, Actual { loops: 1, rows, removed, start, total, pages });
     result
 }

@@ -26,6 +26,7 @@ pub mod memory;
 #[cfg(model)]
 pub mod model;
 pub mod net;
+pub mod page_counts;
 pub mod producer;
 pub mod random;
 #[cfg(variants)]

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use runtime::memory::{self, AtomicArray, HugePages, Region, RegionKind};
 use runtime::topology::Workers;
-use runtime::{stop, time};
+use runtime::{page_counts, stop, time};
 use sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use sync::profile::Hold;
 use sync::racy::RacyBytes;
@@ -339,6 +339,7 @@ impl Pool {
             return Err(Miss::Absent);
         }
         header.touch();
+        page_counts::looked();
         Ok(PageRef {
             pool: self,
             frame,

@@ -65,6 +65,40 @@ fn text_shows_estimates_and_figures_in_postgresqls_form() {
     assert!(total <= execution, "{all:?}");
 }
 
+/// The pages (hit, read) of each node, from lines such as `Buffers: shared hit=3 read=1`.
+fn pages(lines: &[String]) -> Vec<(u64, u64)> {
+    let counts = |line: &String| {
+        let (_, counts) = line.split_once("Buffers: shared ")?;
+        let of = |name: &str| counts.split(' ').find_map(|count| count.strip_prefix(name)?.parse().ok());
+        Some((of("hit=").unwrap_or(0), of("read=").unwrap_or(0)))
+    };
+    lines.iter().filter_map(counts).collect()
+}
+
+#[test]
+fn analyze_shows_the_pages_of_each_node_and_of_those_below() {
+    let mut server = fixture();
+    let join = "explain (analyze, costs off) select * from u join t on t.id = u.t where u.id <= 50";
+    let client = &mut server.connect();
+    lines(client, join);
+    let warm = pages(&lines(client, join));
+    let [(all, 0), (left, 0), (right, 0)] = warm[..] else { panic!("{warm:?}") };
+    assert!(left >= 1 && right >= 50 && all == left + right, "{warm:?}");
+    assert_eq!(pages(&lines(client, "explain (analyze, buffers off) select * from t")), []);
+    assert_eq!(pages(&lines(client, "explain (buffers) select * from t")), []);
+    assert_eq!(pages(&lines(client, "explain (analyze) select 1")), []);
+    let json = document(client, "explain (analyze, format json) select * from t");
+    assert!(json["Plan"]["Shared Hit Blocks"].as_u64() >= Some(1), "{json}");
+    assert_eq!(json["Plan"]["Shared Read Blocks"], 0, "{json}");
+    let json = document(client, "explain (analyze, buffers off, format json) select * from t");
+    assert!(json["Plan"].get("Shared Hit Blocks").is_none(), "{json}");
+    server.psql("checkpoint");
+    server.crash();
+    server.launch();
+    let cold = pages(&lines(&mut server.connect(), "explain (analyze) select count(*) from t"));
+    assert!(!cold.is_empty() && cold.iter().all(|(_, read)| *read >= 1), "{cold:?}");
+}
+
 #[test]
 fn each_option_adds_or_removes_its_part() {
     let server = fixture();
@@ -224,7 +258,10 @@ fn an_explain_that_is_cancelled_ends_and_leaves_the_session_usable() {
     assert_eq!(code, Some(SqlState::QUERY_CANCELED));
     // The next statement is not measured.
     assert_eq!(lines(&mut client, "select count(*) from u"), ["100"]);
-    let again = lines(&mut client, "explain (analyze, costs off, timing off, summary off) select * from u");
+    let again = lines(
+        &mut client,
+        "explain (analyze, costs off, timing off, summary off, buffers off) select * from u",
+    );
     assert_eq!(again, ["Seq Scan on u (actual rows=100.00 loops=1)"]);
 }
 
@@ -233,7 +270,7 @@ fn execute_and_the_extended_protocol_show_the_plan_that_runs() {
     let server = fixture();
     let mut client = server.connect();
     client.batch_execute("prepare p (int) as select * from t where id = $1").unwrap();
-    let options = "analyze, costs off, timing off, summary off";
+    let options = "analyze, costs off, timing off, summary off, buffers off";
     assert_eq!(
         lines(&mut client, &format!("explain ({options}) execute p(5)")),
         ["Index Scan using t_pkey on t (actual rows=1.00 loops=1)", "  Index Cond: (id = $1)",]

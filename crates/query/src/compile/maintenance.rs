@@ -63,7 +63,7 @@ impl Binder<'_> {
     pub(super) fn explain(&mut self, explain: &ExplainStmt) -> Result<Command, SqlError> {
         let (mut analyze, mut json, mut costs, mut settings) = (false, false, true, false);
         let (mut generic, mut wal, mut memory, mut serialize) = (false, false, false, false);
-        let (mut timing, mut summary) = (None, None);
+        let (mut timing, mut summary, mut buffers) = (None, None, None);
         for node in &explain.options {
             let NodeEnum::DefElem(option) = inner(node)? else { continue };
             match option.defname.as_str() {
@@ -88,7 +88,8 @@ impl Binder<'_> {
                     (false, _) | (true, "text" | "binary") => serialize = true,
                     _ => return Err(self.unrecognized(option)),
                 },
-                "verbose" | "buffers" => {
+                "buffers" => buffers = Some(self.option_bool(option)?),
+                "verbose" => {
                     self.option_bool(option)?;
                 }
                 other => {
@@ -113,7 +114,8 @@ impl Binder<'_> {
             return Err(self.unsupported(&format!("EXPLAIN option {name}"), 0));
         }
         let (timing, summary) = (timing.unwrap_or(analyze), summary.unwrap_or(analyze));
-        let options = ExplainOptions { analyze, costs, timing, summary, settings, json };
+        let buffers = buffers.unwrap_or(analyze);
+        let options = ExplainOptions { analyze, costs, buffers, timing, summary, settings, json };
         let begun = runtime::time::precise();
         let statement = self.compiled(explain.query.as_deref())?;
         let planning = runtime::time::precise() - begun;

@@ -277,8 +277,8 @@ fn explained(statement: &crate::plan::Statement) -> Vec<String> {
 /// EXPLAIN's answer without costs.
 fn shown(statement: &crate::plan::Statement, json: bool) -> Result<Vec<String>, SqlError> {
     let session = NoSession(values::types::Settings::default());
-    let (analyze, costs, timing, summary, settings) = (false, false, false, false, false);
-    let options = ExplainOptions { analyze, costs, timing, summary, settings, json };
+    let (analyze, costs, buffers, timing, summary, settings) = (false, false, false, false, false, false);
+    let options = ExplainOptions { analyze, costs, buffers, timing, summary, settings, json };
     explain(statement, (options, &Figures::default()), &catalog(), &session)
 }
 

@@ -142,6 +142,11 @@ impl Json {
                 self.number("Rows Removed by Filter", removed, 0);
             }
         }
+        if let Some(actual) = node.figures.and_then(|figures| figures.actual).filter(|_| self.options.buffers)
+        {
+            self.raw("Shared Hit Blocks", &actual.pages.hit().to_string());
+            self.raw("Shared Read Blocks", &actual.pages.read.to_string());
+        }
         if !node.children.is_empty() {
             self.key("Plans");
             self.open('[');

@@ -17,6 +17,7 @@ mod width;
 use crate::plan::{Body, ExplainOptions, Statement};
 use catalog::Catalog;
 use expressions::expr::Show;
+use runtime::page_counts::PageCounts;
 use values::environment::Environment;
 use values::error::SqlError;
 
@@ -43,6 +44,8 @@ pub struct Actual {
     pub start: u64,
     /// Nanoseconds until the end; 0 without timing.
     pub total: u64,
+    /// Pages of the node and of those below it.
+    pub pages: PageCounts,
 }
 
 /// The figures that EXPLAIN shows beside the plan.

@@ -50,6 +50,15 @@ impl Text {
         if node.figures.is_some_and(|figures| figures.disabled) {
             self.detail(inside, format_args!("Disabled: true"));
         }
+        if let Some(actual) = node.figures.and_then(|figures| figures.actual).filter(|_| self.options.buffers)
+        {
+            let shown = [("hit", actual.pages.hit()), ("read", actual.pages.read)];
+            let shown = shown.into_iter().filter(|(_, pages)| *pages > 0);
+            let shown: Vec<String> = shown.map(|(name, pages)| format!("{name}={pages}")).collect();
+            if !shown.is_empty() {
+                self.detail(inside, format_args!("Buffers: shared {}", shown.join(" ")));
+            }
+        }
         for child in node.ordered_children() {
             match child.role.label() {
                 Some(label) => {

@@ -381,6 +381,8 @@ pub struct ExplainOptions {
     pub analyze: bool,
     /// Whether to show estimates.
     pub costs: bool,
+    /// Whether to show the pages of each node.
+    pub buffers: bool,
     /// Whether to measure the time of each node.
     pub timing: bool,
     /// Whether to show the time of planning and of the execution.

@@ -27,6 +27,7 @@ use sync::park::ParkHook;
 use crate::account;
 use crate::interrupt::{self, Interrupt};
 use crate::mail::Link;
+use crate::page_counts;
 use crate::shared::Shared;
 use crate::stack::{self, FurtherStack, STACK_BYTES, Stack};
 use crate::wait_event::{self, WaitEvent};
@@ -215,11 +216,12 @@ impl Fiber {
         if deep > 0 {
             account::keep(deep);
         }
-        let (account, obeyed) = (account::leave(), interrupt::leave());
+        let (account, obeyed, pages) = (account::leave(), interrupt::leave(), page_counts::now());
         // SAFETY: set at the fiber's start, and lives on its stack for as long as it runs.
         unsafe { (*self.local.yielder.get()).suspend(()) };
         account::enter(account);
         interrupt::enter(obeyed);
+        page_counts::set(pages);
         if deep > 0 {
             account::keep_no_more(deep);
         }

@@ -4,8 +4,8 @@
 //! It ends in every case, also after a panic: otherwise the fibers that wait for the page would
 //! wait for ever.
 
-use runtime::stop;
 use runtime::wait_event::{self, WaitEvent};
+use runtime::{page_counts, stop};
 use sync::WaitQueue;
 use sync::atomic::{AtomicU32, Ordering};
 
@@ -144,6 +144,7 @@ impl Pool {
 
     pub(super) fn load_into(&self, mut loading: Loading<'_>, on_damage: OnDamage) -> Result<(), Error> {
         self.counters.reads.add(1);
+        page_counts::read(1);
         let page_no = loading.page_no;
         let read = self.read_page(page_no, loading.bytes(), on_damage);
         stop::point("storage.load.read");
@@ -173,6 +174,7 @@ impl Pool {
         let mut reads: Vec<(PageNo, &mut [u8])> =
             loads.iter_mut().map(|loading| (loading.page_no, loading.bytes())).collect();
         self.counters.reads.add(1);
+        page_counts::read(reads.len());
         let filled = wait_event::during(WaitEvent::DataFileRead, || self.file(first).read_many(&mut reads));
         stop::point("storage.load.read");
         for (mut loading, filled) in loads.into_iter().zip(filled) {
