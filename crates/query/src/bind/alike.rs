@@ -235,23 +235,14 @@ impl Binder<'_> {
             }
             Part::Expr(_) | Part::Conditions(_) | Part::Join(_) | Part::Locked(_) | Part::With(_) => {}
         });
-        walk::sublink(&mut link, &mut |part| match part {
-            Part::Expr(expr) => rename(expr, &registers),
-            Part::Register(register) => replace(register, &registers),
-            Part::Source(id, source) => {
-                replace(id, &sources);
-                match source {
-                    Source::Common(table) => replace(table, &tables),
-                    // The table was printed above. Its definition must not be printed, because it
-                    // computes some parts only on first use.
-                    Source::Table(_) => *source = Source::Function(Vec::new(), None),
-                    Source::Query(_) | Source::Function(..) => {}
-                }
+        // The table was printed above. Its definition must not be printed, because it computes some
+        // parts only on first use.
+        walk::sublink(&mut link, &mut |part| {
+            if let Part::Source(_, source @ Source::Table(_)) = part {
+                *source = Source::Function(Vec::new(), None);
             }
-            Part::Conditions(_) | Part::Join(_) | Part::With(_) => {}
-            Part::Locked(source) => replace(source, &sources),
-            Part::Table(id) => replace(id, &tables),
         });
+        renumber(&mut |visit| walk::sublink(&mut link, visit), (&registers, &sources, &tables));
         let uses = self.levels.last().and_then(|level| level.link_uses.get(&output));
         let _ = write!(print, "{link:?}{:?}", uses.map(|uses| &uses.registers));
         print
@@ -279,6 +270,29 @@ pub(super) fn drop_unread(query: &mut Query) {
             return;
         }
     }
+}
+
+/// New numbers of registers, of sources and of WITH queries.
+type Numbers<'n> = (&'n HashMap<Reg, Reg>, &'n HashMap<SourceId, SourceId>, &'n HashMap<u32, u32>);
+
+/// Gives the parts that a walk visits other numbers.
+pub(crate) fn renumber(
+    walk: &mut dyn FnMut(&mut dyn FnMut(Part<'_>)),
+    (registers, sources, tables): Numbers<'_>,
+) {
+    walk(&mut |part| match part {
+        Part::Expr(expr) => rename(expr, registers),
+        Part::Register(register) => replace(register, registers),
+        Part::Source(id, source) => {
+            replace(id, sources);
+            if let Source::Common(table) = source {
+                replace(table, tables);
+            }
+        }
+        Part::Locked(source) => replace(source, sources),
+        Part::Table(id) => replace(id, tables),
+        Part::Conditions(_) | Part::Join(_) | Part::With(_) => {}
+    });
 }
 
 /// Gives the registers that an expression reads other names.

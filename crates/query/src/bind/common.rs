@@ -55,8 +55,7 @@ impl Binder<'_> {
                 return Err(self.unsupported("a data-modifying statement in WITH", common.location));
             };
             let names = strings(&common.aliascolnames);
-            let id = self.next_common;
-            self.next_common += 1;
+            let id = self.common_number();
             let recursive = with.recursive && self.is_recursive(select, &common.ctename, common.location)?;
             let mark = self.common_mark();
             let query = if recursive {
@@ -66,8 +65,9 @@ impl Binder<'_> {
                 self.recursive(select, &common.ctename, id, &names, common.location)?
             } else {
                 let materialized = common.ctematerialized() == CteMaterialize::Always;
+                let inlined = common.ctematerialized() == CteMaterialize::Never;
                 let (name, query) = (common.ctename.clone(), self.query(select, None)?);
-                CommonQuery { id, name, query, recursive: None, materialized }
+                CommonQuery { id, name, query, recursive: None, materialized, inlined }
             };
             let columns =
                 self.common_columns(&query.query.output, &names, &common.ctename, common.location)?;
@@ -167,7 +167,7 @@ impl Binder<'_> {
             self.coerce_output(&mut term, index, column.type_, CastContext::Implicit)?;
         }
         let (name, recursive) = (name.to_owned(), Some((term, select.all)));
-        Ok(CommonQuery { id, name, query: base, recursive, materialized: true })
+        Ok(CommonQuery { id, name, query: base, recursive, materialized: true, inlined: false })
     }
 
     /// The FROM item that a plain name stands for, if a visible WITH query has the name.

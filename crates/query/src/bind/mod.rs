@@ -6,7 +6,7 @@
 //! and position.
 
 mod aggregate;
-mod alike;
+pub(crate) mod alike;
 mod call;
 mod column;
 mod common;
@@ -332,6 +332,12 @@ impl<'a> Binder<'a> {
     pub fn register(&mut self) -> Reg {
         self.registers += 1;
         self.registers - 1
+    }
+
+    /// The number of a new WITH query.
+    pub(crate) fn common_number(&mut self) -> u32 {
+        self.next_common += 1;
+        self.next_common - 1
     }
 
     /// Assigns consecutive new registers; returns the first.

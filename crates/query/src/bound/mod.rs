@@ -184,6 +184,8 @@ pub struct CommonQuery {
     pub recursive: Option<(Query, bool)>,
     /// MATERIALIZED: its rows are computed once, even for one reader.
     pub(crate) materialized: bool,
+    /// NOT MATERIALIZED: it stands in place of each reader.
+    pub(crate) inlined: bool,
 }
 
 /// The number of a source of rows within the statement.

@@ -5,7 +5,7 @@
 //! 1. Such a query is not recursive and not MATERIALIZED, locks no row and calls no volatile
 //!    function. So it gives the same rows wherever it runs, as PostgreSQL decides it, too.
 //! 2. A loop may run it for each row. So a query that groups or sorts its rows moves only to a
-//!    statement that joins it with nothing.
+//!    statement that joins it with nothing, unless it is NOT MATERIALIZED.
 
 use super::pushdown::{WRAPPED, is_open};
 use super::stable::is_stable;
@@ -35,7 +35,7 @@ pub(super) fn common_queries(bound: &mut Bound, binder: &Binder<'_>) {
             readers.get(&table.id) == Some(&1)
                 && table.recursive.is_none()
                 && !table.materialized
-                && (is_open(&table.query) || alone == Some(table.id))
+                && (table.inlined || is_open(&table.query) || alone == Some(table.id))
                 && is_stable(&mut table.query)
         };
         movable.extend(tables.extract_if(.., is_movable).map(|table| (table.id, table.query)));
@@ -64,7 +64,7 @@ fn read_alone(bound: &Bound) -> Option<u32> {
 }
 
 /// A query whose columns fill other registers, as far as anything reads them.
-fn renamed(query: Query, registers: &[Option<u32>]) -> Query {
+pub(super) fn renamed(query: Query, registers: &[Option<u32>]) -> Query {
     let (mut targets, mut output) = (Vec::new(), Vec::new());
     for (column, register) in query.output.iter().zip(registers) {
         let Some(register) = *register else { continue };

@@ -10,6 +10,7 @@ mod classes;
 mod collapse;
 mod combined;
 mod common;
+mod copies;
 mod cost;
 mod covering;
 mod defer;

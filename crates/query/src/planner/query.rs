@@ -40,6 +40,7 @@ impl Planner<'_, '_> {
     /// Plans a statement.
     pub(super) fn statement(&mut self, mut bound: Bound) -> Result<Planned, SqlError> {
         crate::fold::nulls(&mut bound);
+        super::copies::common_queries(&mut bound, self.binder);
         super::inline::common_queries(&mut bound, self.binder);
         super::positive::statement(&mut bound);
         self.premises = super::premises::statement(&mut bound, self.binder.request.truths);
