@@ -3,7 +3,7 @@
 //! What must hold:
 //!
 //! 1. Each reader has a copy that fills registers of its own, from sources and WITH queries of its
-//!    own. What the query reads of the queries around it stays.
+//!    own. Registers of the queries around it stay.
 //! 2. A chain of such queries that each read the former twice has twice as many copies with each
 //!    link. Beyond [`COPIES`] the rest are computed once.
 
