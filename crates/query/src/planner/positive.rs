@@ -1,10 +1,12 @@
 //! NOT moves down to comparisons and tests, which turn round: `NOT (a < 3 OR b IS NULL)` becomes
-//! `a >= 3 AND b IS NOT NULL`. Indexes and estimates then serve such conditions.
+//! `a >= 3 AND b IS NOT NULL`. A test of a truth becomes the condition itself: `(a = 7) IS TRUE`
+//! and `(a = 7) = true` become `a = 7`. Indexes and estimates then serve such conditions.
 //!
 //! What must hold:
 //!
 //! 1. The conditions are true for the same rows: NOT of a NULL is NULL, and so is a comparison with
-//!    NULL.
+//!    NULL. IS TRUE and IS FALSE are false for a NULL. A condition that must hold counts both
+//!    alike, but below NOT it does not.
 //! 2. Parts keep their order. AND stops where the OR that it becomes stops, so the same parts are
 //!    evaluated.
 
@@ -13,23 +15,24 @@ use crate::bound::walk::{self, Part};
 use expressions::expr::{Call, Expr};
 use expressions::function::Comparison;
 use expressions::functions;
-use values::types::oid;
+use values::types::{Value, oid};
 
 /// Moves NOT down in all conditions of a statement.
 pub(super) fn statement(bound: &mut Bound) {
     walk::statement(bound, &mut |part| {
         let Part::Conditions(conditions) = part else { return };
-        if conditions.iter().any(has_not) {
+        if conditions.iter().any(is_indirect) {
             *conditions = std::mem::take(conditions).into_iter().flat_map(parts).collect();
         }
     });
 }
 
-/// Whether a condition, or a part of its AND or OR, is NOT of another one.
-fn has_not(condition: &Expr) -> bool {
+/// Whether a condition, or a part of its AND or OR, is NOT or a test of another one.
+fn is_indirect(condition: &Expr) -> bool {
     match condition {
-        Expr::Not(_) => true,
-        Expr::And(parts) | Expr::Or(parts) => parts.iter().any(has_not),
+        Expr::Not(_) | Expr::BoolTest { expected: Some(_), negated: false, .. } => true,
+        Expr::Call(call) => tested(call).is_some(),
+        Expr::And(parts) | Expr::Or(parts) => parts.iter().any(is_indirect),
         _ => false,
     }
 }
@@ -47,8 +50,35 @@ fn positive(condition: Expr) -> Expr {
         Expr::And(parts) => Expr::And(parts.into_iter().flat_map(self::parts).collect()),
         Expr::Or(arms) => Expr::Or(arms.into_iter().map(positive).collect()),
         Expr::Not(input) => negated(*input),
+        Expr::BoolTest { input, expected: Some(true), negated: false } => positive(*input),
+        Expr::BoolTest { input, expected: Some(false), negated: false } => negated(*input),
+        Expr::Call(call) => match tested(&call) {
+            Some((tested, true)) => positive(tested.clone()),
+            Some((tested, false)) => negated(tested.clone()),
+            None => Expr::Call(call),
+        },
         other => other,
     }
+}
+
+/// The condition that a comparison with a constant truth tests, and whether it has to be true.
+fn tested(call: &Call) -> Option<(&Expr, bool)> {
+    let is_equal = match call.function.comparison? {
+        Comparison::Equal => true,
+        Comparison::NotEqual => false,
+        _ => return None,
+    };
+    let truth = |expr: &Expr| match expr {
+        Expr::Const(Value::Bool(truth), _) => Some(*truth),
+        _ => None,
+    };
+    let [left, right] = call.arguments.as_slice() else { return None };
+    let (input, truth) = match (truth(left), truth(right)) {
+        (None, Some(truth)) => (left, truth),
+        (Some(truth), None) => (right, truth),
+        _ => return None,
+    };
+    Some((input, truth == is_equal))
 }
 
 /// NOT of a condition.
@@ -69,7 +99,11 @@ fn negated(condition: Expr) -> Expr {
         }
         Expr::BoolTest { input, expected, negated } => Expr::BoolTest { input, expected, negated: !negated },
         Expr::Distinct { equal, negated } => Expr::Distinct { equal, negated: !negated },
-        Expr::Call(call) => turned(&call).unwrap_or_else(|| Expr::Not(Box::new(Expr::Call(call)))),
+        Expr::Call(call) => match tested(&call) {
+            Some((tested, true)) => negated(tested.clone()),
+            Some((tested, false)) => positive(tested.clone()),
+            None => turned(&call).unwrap_or_else(|| Expr::Not(Box::new(Expr::Call(call)))),
+        },
         other => Expr::Not(Box::new(other)),
     }
 }
@@ -93,7 +127,7 @@ fn turned(call: &Call) -> Option<Expr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use values::types::{Type, Value};
+    use values::types::Type;
 
     fn less(register: u32) -> Expr {
         let three = Expr::Const(Value::Int4(3), Type::INT4);
@@ -123,6 +157,25 @@ mod tests {
     #[test]
     fn two_nots_cancel_each_other() {
         assert_eq!(operators(&parts(not(not(less(1))))), ["<"]);
+    }
+
+    fn is(truth: bool, input: Expr) -> Expr {
+        Expr::BoolTest { input: Box::new(input), expected: Some(truth), negated: false }
+    }
+
+    #[test]
+    fn a_test_of_a_truth_is_the_condition() {
+        assert_eq!(operators(&parts(is(true, less(1)))), ["<"]);
+        assert_eq!(operators(&parts(is(false, less(1)))), [">="]);
+        let equal = |truth| functions::operator("=", Some(less(1)), Expr::boolean(truth)).unwrap();
+        assert_eq!(operators(&parts(equal(true))), ["<"]);
+        assert_eq!(operators(&parts(equal(false))), [">="]);
+        assert_eq!(operators(&parts(not(equal(false)))), ["<"]);
+    }
+
+    #[test]
+    fn a_test_that_a_null_meets_stays() {
+        assert_eq!(operators(&parts(not(is(true, less(1))))), ["?"]);
     }
 
     #[test]
