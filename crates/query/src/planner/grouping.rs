@@ -12,7 +12,6 @@
 
 use super::Planner;
 use super::part::{Otherwise, Share, Wanted};
-use super::search::Search;
 use super::top::{Top, copy_key};
 use crate::bound::{Distinct, FromItem, Select, Source};
 use crate::plan::{Reg, SortKey};
@@ -86,6 +85,29 @@ impl Planner<'_, '_> {
             }
             _ => none,
         }
+    }
+
+    /// Makes a grouping of DISTINCT over columns of tables, for the methods of GROUP BY. One with an
+    /// order takes that of its rows, and one with a limit gives rows before it has read all.
+    pub(super) fn group_distinct(&mut self, select: &mut Select, top: &Top) {
+        let (Distinct::All(columns), Some(from)) = (&select.distinct, &select.from) else { return };
+        let is_plain = !select.grouped
+            && select.windows.is_empty()
+            && select.sets.is_empty()
+            && select.targets.is_empty()
+            && top.order.is_empty()
+            && top.limit.is_none()
+            && top.offset.is_none();
+        if !is_plain || !columns.iter().all(|column| self.table_of_column(from, column).is_some()) {
+            return;
+        }
+        for column in columns {
+            let group = self.binder.register();
+            select.groups.push((column.clone(), group));
+            let value = Expr::column(group, column.type_());
+            select.targets.extend(super::classes::column_of(column).map(|register| (value, register)));
+        }
+        (select.grouped, select.distinct) = (true, Distinct::No);
     }
 
     fn order_for_groups(&self, select: &Select, from: &FromItem, top: &Top) -> Option<Order> {
@@ -165,23 +187,19 @@ impl Planner<'_, '_> {
 
     /// Estimated combinations of values of columns of FROM.
     pub(super) fn values<'e>(&self, from: &FromItem, columns: impl Iterator<Item = &'e Expr>) -> Option<f64> {
-        let mut product = 1.0;
-        // The columns of each table whose extended statistics may know them together.
+        // The columns of each table.
         let mut together: Vec<Asked<'_>> = Vec::new();
         for expr in columns {
             let (columns, table) = self.table_of_column(from, expr)?;
             let register = super::classes::column_of(expr)?;
             let column = columns.iter().position(|column| *column == Some(register))? as u32;
-            let alone = |search: &Search<'_>| search.knows_none_together().then(|| search.distinct(column));
-            match self.asking(table, alone)? {
-                Some(distinct) => product *= distinct,
-                None => match together.iter_mut().find(|(other, ..)| std::ptr::eq(*other, columns)) {
-                    Some((.., list)) if list.contains(&column) => {}
-                    Some((.., list)) => list.push(column),
-                    None => together.push((columns, table, vec![column])),
-                },
+            match together.iter_mut().find(|(other, ..)| std::ptr::eq(*other, columns)) {
+                Some((.., list)) if list.contains(&column) => {}
+                Some((.., list)) => list.push(column),
+                None => together.push((columns, table, vec![column])),
             }
         }
+        let mut product = 1.0;
         for (_, table, columns) in together {
             product *= self.asking(table, |search| search.distinct_together(&columns))?;
         }

@@ -143,6 +143,7 @@ impl Planner<'_, '_> {
 
     fn select(&mut self, mut select: Select, top: Top, outside: &Registers) -> Result<Part, SqlError> {
         super::run::drop_constants(&mut select.windows);
+        self.group_distinct(&mut select, &top);
         let mut around = outside.clone();
         if let Some(from) = &select.from {
             around.extend(self.item_writes(from));

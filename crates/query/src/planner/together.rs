@@ -14,6 +14,8 @@ use values::types::Datum;
 
 /// The longest list of common combinations that plans look through before each run.
 const MOST_LISTED: usize = 1000;
+/// The part of the rows that columns without statistics together have as combinations, at most.
+const MOST_COMBINED: f64 = 0.1;
 
 /// The conditions that extended statistics estimate.
 #[derive(Default)]
@@ -189,15 +191,18 @@ impl<'s> Search<'s> {
         choices.collect()
     }
 
-    /// Whether no extended statistics know columns together.
-    pub(super) fn knows_none_together(&self) -> bool {
-        self.extended_statistics().is_none()
-    }
-
-    /// Distinct combinations of values of different columns.
+    /// Distinct combinations of values of different columns. Without extended statistics the columns
+    /// count as independent. As in PostgreSQL, they have no more combinations than a tenth of the
+    /// rows then, or than the column of the most values has values.
     pub(super) fn distinct_together(&self, columns: &[u32]) -> f64 {
         let found = self.extended_statistics();
         let known = found.and_then(|found| found.count(columns, |column| self.distinct(column)));
-        known.unwrap_or_else(|| columns.iter().map(|column| self.distinct(*column)).product()).min(self.rows)
+        let alone = || {
+            let each = columns.iter().map(|column| self.distinct(*column));
+            let (product, largest) =
+                each.fold((1.0, 0.0_f64), |(product, largest), each| (product * each, largest.max(each)));
+            product.min(largest.max(self.rows * MOST_COMBINED))
+        };
+        known.unwrap_or_else(alone).min(self.rows)
     }
 }

@@ -1,0 +1,22 @@
+-- DISTINCT by the methods of GROUP BY.
+create table t (id int primary key, a int, b int, c text, d int);
+insert into t select g, g % 5, g % 300, 'c' || g % 3000, g from generate_series(1, 30000) g;
+create index t_a on t (a);
+create index t_b on t (b, c);
+analyze;
+explain (costs off) select a from t group by a;
+explain (costs off) select distinct a from t;
+explain (costs off) select b from t group by b;
+explain (costs off) select distinct b from t;
+explain (costs off) select distinct b, c from t;
+explain (costs off) select b, c from t group by b, c;
+explain (costs off) select distinct c, b from t;
+explain (costs off) select distinct c from t;
+explain (costs off) select distinct a from t order by a;
+explain (costs off) select distinct a from t order by a desc limit 2;
+explain (costs off) select distinct a from t limit 2;
+explain (costs off) select distinct d from t limit 2;
+explain (costs off) select distinct a from t where b = 7;
+explain (costs off) select distinct a + 1 from t;
+explain (costs off) select count(*) from (select distinct a from t) q;
+explain (costs off) select a from t where b in (select distinct a from t);
