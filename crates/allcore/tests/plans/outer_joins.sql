@@ -34,7 +34,7 @@ explain (costs off) select * from p left join (c join g on g.c = c.id) on c.p = 
 explain (costs off) select * from p left join (c left join g on g.c = c.id and g.v = 3) on c.p = p.id where p.a = 7;
 explain (costs off) select * from g left join (p join c on c.p = p.id) on c.id = g.c where g.v = 3 and g.id < 50;
 explain (costs off) select count(*) from p left join c on c.p = p.id full join g on g.c = c.id;
--- A join whose columns nothing reads still runs.
+-- A join whose columns nothing reads runs only if it may add rows.
 explain (costs off) select p.id from p left join g on g.id = p.a;
 explain (costs off) select count(*) from p left join c on c.p = p.id;
 -- An order above an outer join.

@@ -233,7 +233,12 @@ impl Binder<'_> {
                 let number = u32::MAX - u32::try_from(tables.len()).unwrap_or(u32::MAX);
                 tables.insert(*id, number);
             }
-            Part::Expr(_) | Part::Conditions(_) | Part::Join(_) | Part::Locked(_) | Part::With(_) => {}
+            Part::Expr(_)
+            | Part::Conditions(_)
+            | Part::Join(_)
+            | Part::Locked(_)
+            | Part::With(_)
+            | Part::Select(_) => {}
         });
         // The table was printed above. Its definition must not be printed, because it computes some
         // parts only on first use.
@@ -291,7 +296,7 @@ pub(crate) fn renumber(
         }
         Part::Locked(source) => replace(source, sources),
         Part::Table(id) => replace(id, tables),
-        Part::Conditions(_) | Part::Join(_) | Part::With(_) => {}
+        Part::Conditions(_) | Part::Join(_) | Part::With(_) | Part::Select(_) => {}
     });
 }
 

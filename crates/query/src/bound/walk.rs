@@ -25,6 +25,8 @@ pub(crate) enum Part<'q> {
     Table(&'q mut u32),
     /// A WITH clause, visited before its queries.
     With(&'q mut Vec<CommonQuery>),
+    /// A SELECT, visited before its parts.
+    Select(&'q mut Select),
 }
 
 /// Visits the parts of a statement that may read subqueries.
@@ -47,6 +49,7 @@ pub(crate) fn statement(bound: &mut Bound, visit: &mut dyn FnMut(Part<'_>)) {
     };
     returning.sublinks.iter_mut().for_each(|link| sublink(link, visit));
     exprs(returning.targets.iter_mut().map(|(expr, _)| expr), visit);
+    returning.output.iter_mut().for_each(|column| visit(Part::Register(&mut column.register)));
 }
 
 /// Visits all parts of a query and of the queries in it, WITH first, then FROM.
@@ -96,6 +99,7 @@ pub(crate) fn sublink(link: &mut Sublink, visit: &mut dyn FnMut(Part<'_>)) {
 
 /// Visits all parts of a SELECT.
 pub(crate) fn select(select: &mut Select, visit: &mut dyn FnMut(Part<'_>)) {
+    visit(Part::Select(select));
     select.from.iter_mut().for_each(|from| item(from, visit));
     select.sublinks.iter_mut().for_each(|link| sublink(link, visit));
     conditions(&mut select.conditions, visit);
@@ -134,7 +138,8 @@ fn tables(tables: &mut Vec<CommonQuery>, visit: &mut dyn FnMut(Part<'_>)) {
     }
 }
 
-fn item(item: &mut FromItem, visit: &mut dyn FnMut(Part<'_>)) {
+/// Visits all parts of an item of FROM.
+pub(crate) fn item(item: &mut FromItem, visit: &mut dyn FnMut(Part<'_>)) {
     match item {
         FromItem::Join { left, right, condition, .. } => {
             self::item(left, visit);

@@ -56,7 +56,9 @@ mod stable;
 mod stale;
 mod together;
 mod top;
+mod unique;
 mod unmatched;
+mod useless;
 mod window;
 mod written;
 

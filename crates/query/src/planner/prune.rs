@@ -18,7 +18,7 @@ use crate::bind::SourceRegisters;
 use crate::bound::reads::{query_reads, sublink_reads};
 use crate::bound::walk::{self, Part};
 use crate::bound::{Bound, Distinct, FromItem, Query, QueryBody, Source, Sublink};
-use crate::plan::SetKind;
+use crate::plan::{Reg, SetKind};
 use crate::registers::Registers;
 use expressions::function::Volatility;
 
@@ -114,22 +114,16 @@ fn drop_sublinks(query: &mut Query, read: &Registers) -> bool {
 fn drop_columns(query: &mut Query, read: &Registers) -> bool {
     match &mut query.body {
         QueryBody::Select(select) if matches!(select.distinct, Distinct::No) => {
-            let mut dropped = Registers::default();
+            let had = select.targets.len();
             select.targets.retain(|(expr, register)| {
-                let kept = read.contains(register) || expr.volatility() == Volatility::Volatile;
-                if !kept {
-                    dropped.insert(*register);
-                }
-                kept
+                read.contains(register) || expr.volatility() == Volatility::Volatile
             });
-            // A subquery's result is a column of its own.
-            let links: Registers = select.sublinks.iter().map(|link| link.output).collect();
+            // A subquery's result and a column of FROM are columns of their own.
+            let computed: Registers = select.targets.iter().map(|(_, register)| *register).collect();
             let before = query.output.len();
-            query.output.retain(|column| {
-                let register = column.register;
-                !dropped.contains(&register) && (read.contains(&register) || !links.contains(&register))
-            });
-            before > query.output.len() || !dropped.is_empty()
+            let is_kept = |register: &Reg| read.contains(register) || computed.contains(register);
+            query.output.retain(|column| is_kept(&column.register));
+            before > query.output.len() || had > select.targets.len()
         }
         QueryBody::Set { sides, steps, output }
             if steps.iter().all(|step| *step == (SetKind::Union, true)) =>

@@ -45,6 +45,10 @@ impl Planner<'_, '_> {
         super::positive::statement(&mut bound);
         self.premises = super::premises::statement(&mut bound, self.binder.request.truths);
         super::prune::statement(&mut bound);
+        super::useless::clauses(&mut bound, &self.binder.sources);
+        if super::useless::joins(&mut bound, &self.binder.sources) {
+            super::prune::statement(&mut bound);
+        }
         super::factor::statement(&mut bound, &self.binder.sources);
         super::prune::sources(&mut bound, &mut self.binder.sources);
         let limit = self.context().methods.join_collapse_limit;
