@@ -320,7 +320,11 @@ impl Binder<'_> {
             )),
         };
         let (kind, type_) = match kind {
-            SubLinkType::ExistsSublink => (SubqueryKind::Exists, Type::BOOL),
+            SubLinkType::ExistsSublink => {
+                // The planner drops a limit that is a constant.
+                self.refuse(query.limit.iter().flat_map(Expr::params));
+                (SubqueryKind::Exists, Type::BOOL)
+            }
             SubLinkType::ExprSublink => {
                 let (value, type_) = single(self)?;
                 (SubqueryKind::Scalar { value }, type_)

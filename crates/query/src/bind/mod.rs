@@ -464,6 +464,11 @@ impl<'a> Binder<'a> {
                 }
             });
         }
+        self.refuse(params.into_iter());
+    }
+
+    /// Requests that the literals that these parameters stand for are bound again as constants.
+    pub(super) fn refuse(&mut self, params: impl Iterator<Item = (u32, Type)>) {
         for (index, _) in params {
             if let Some(literal) = self.literal_of(index as usize)
                 && !self.refused.contains(&literal)

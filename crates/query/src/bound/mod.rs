@@ -56,6 +56,14 @@ impl Query {
             locks: Vec::new(),
         }
     }
+
+    /// A query without rows and columns, in place of one that moves.
+    pub(super) fn none() -> Query {
+        Query::of(
+            QueryBody::Values { rows: Vec::new(), output: Vec::new(), sublinks: Vec::new() },
+            Vec::new(),
+        )
+    }
 }
 
 /// A column of a result.

@@ -89,11 +89,7 @@ pub(super) fn push_down(mut query: Query, conditions: Vec<Expr>) -> (Query, Vec<
                 let renamed = Inlined::of(&columns);
                 // A renaming makes no condition larger than it is.
                 let own = inside.iter().map(|condition| renamed.of_any_size(condition)).collect();
-                let empty = Query::of(
-                    QueryBody::Values { rows: Vec::new(), output: Vec::new(), sublinks: Vec::new() },
-                    Vec::new(),
-                );
-                *side = filtered(std::mem::replace(side, empty), own);
+                *side = filtered(std::mem::replace(side, Query::none()), own);
             }
         }
         QueryBody::Values { .. } => outside.extend(inside),
@@ -102,7 +98,7 @@ pub(super) fn push_down(mut query: Query, conditions: Vec<Expr>) -> (Query, Vec<
 }
 
 /// A query of the rows that meet conditions on its output.
-fn filtered(query: Query, conditions: Vec<Expr>) -> Query {
+pub(super) fn filtered(query: Query, conditions: Vec<Expr>) -> Query {
     let (inner, rest) = push_down(query, conditions);
     if rest.is_empty() {
         return inner;

@@ -8,7 +8,9 @@
 //! 2. Nothing else reads the condition's result. The binder gives each subquery of the text a
 //!    register of its own, so no aggregate, window or sort key reads it, too.
 //! 3. A NULL of ANY counts as false, because the condition has to be true.
-//! 4. ANY over a subquery that reads no row around it is a join with its distinct rows
+//! 4. ANY whose operand is a constant is EXISTS with one more condition, and runs once. A NULL as
+//!    operand has no comparison left, and the subquery may still fail.
+//! 5. ANY over a subquery that reads no row around it is a join with its distinct rows
 //!    ([`super::pending`]), which may drive the rows around it. It becomes a semi join only if that
 //!    costs less: its rows are then looked up for each row around.
 
@@ -17,7 +19,8 @@ use std::sync::Arc;
 use super::Planner;
 use super::leaf::{Estimate, sources};
 use super::part::{Leaf, Semi};
-use super::pushdown::{Inlined, is_flat};
+use super::pushdown::{Inlined, filtered, is_flat};
+use super::stable::is_stable;
 use crate::bound::reads::{item_reads, query_reads};
 use crate::bound::{FromItem, Query, QueryBody, Select, Source, Sublink};
 use crate::plan::{JoinKind, Reg, SubqueryKind};
@@ -70,6 +73,9 @@ impl Planner<'_, '_> {
             }
         }
         let Select { sublinks, conditions, .. } = &mut *select;
+        for link in sublinks.iter_mut().filter(|link| taken.get(&link.output) == Some(&false)) {
+            test_constant(link, &around);
+        }
         let outer = Around { from, conditions, writes: &around };
         sublinks.retain(|link| {
             let semi = taken.get(&link.output).and_then(|negated| self.semi(link, *negated, outer));
@@ -191,6 +197,27 @@ pub(super) fn has_rows_of_from(query: &Query) -> bool {
         && !select.grouped
         && select.windows.is_empty()
         && select.sets.is_empty()
+}
+
+/// Makes EXISTS of ANY with an operand that is the same for all rows: `7 IN (SELECT a FROM t)` asks
+/// for a row with `a = 7`. A condition that must hold counts a NULL of ANY as false, as EXISTS does.
+fn test_constant(link: &mut Sublink, around: &Registers) {
+    let SubqueryKind::Quantified { all: false, comparison, .. } = &link.kind else { return };
+    let own: Registers = link.query.output.iter().map(|column| column.register).collect();
+    let mut read = Registers::default();
+    query_reads(&link.query, &mut read);
+    let compared = registers::reads(comparison);
+    let is_constant = !compared.is_empty()
+        && compared.is_subset(&own)
+        && comparison.volatility() < Volatility::Volatile
+        && read.is_disjoint(around)
+        && is_stable(&mut link.query);
+    if is_constant {
+        let comparison = comparison.clone();
+        let query = std::mem::replace(&mut link.query, Query::none());
+        link.query = filtered(query, vec![comparison]);
+        link.kind = SubqueryKind::Exists;
+    }
 }
 
 /// How many conditions, columns and other subqueries read each result.

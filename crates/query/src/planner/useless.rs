@@ -1,5 +1,5 @@
-//! Left joins that add neither rows nor columns, and DISTINCT over rows that differ anyway. Both are
-//! dropped.
+//! Left joins that add neither rows nor columns, DISTINCT over rows that differ anyway, and LIMIT of
+//! EXISTS. All are dropped.
 //!
 //! What must hold:
 //!
@@ -7,33 +7,63 @@
 //!    other side. Further conditions of ON only take matches away.
 //! 2. Nothing but ON reads a column of the nullable side. No row of it is locked or changed.
 //! 3. Neither ON nor the nullable side calls a volatile function.
-//! 4. The statement keeps its lock of the dropped table, so its keys stay while it runs.
+//! 4. A limit is a constant: the binder makes no parameter of it. One of 0 rows or with an OFFSET
+//!    counts, and so does one that limits the rows to lock.
+//! 5. The statement keeps its lock of the dropped table, so its keys stay while it runs.
 
 use super::classes::column_of;
 use super::stable::is_stable;
 use super::unique::{Rows, Unique, equated};
 use crate::bind::SourceRegisters;
 use crate::bound::walk::{self, Part};
-use crate::bound::{Bound, Distinct, FromItem, Source, SourceId};
-use crate::plan::{JoinKind, Reg};
+use crate::bound::{Bound, Distinct, FromItem, QueryBody, Source, SourceId, Sublink};
+use crate::plan::{JoinKind, Reg, SubqueryKind};
 use crate::registers::{self, Registers};
+use expressions::expr::Expr;
 use expressions::function::Volatility;
 use runtime::hash::HashMap;
+use values::types::Value;
 
 /// How often registers are read or filled.
 type Uses = HashMap<Reg, usize>;
 
-/// Drops DISTINCT where its columns have a key of the rows.
+/// Drops DISTINCT where its columns have a key of the rows, and LIMIT of EXISTS.
 pub(super) fn clauses(bound: &mut Bound, sources: &[SourceRegisters]) {
     let unique = Unique { sources, rows: Rows::All };
     walk::statement(bound, &mut |part| {
         let Part::Select(select) = part else { return };
+        select.sublinks.iter_mut().for_each(drop_limit);
         let (Distinct::All(keys) | Distinct::On(keys)) = &select.distinct else { return };
         let columns = keys.iter().filter_map(column_of).collect();
         if unique.selected(select, &columns) {
             select.distinct = Distinct::No;
         }
     });
+}
+
+/// Drops the limit of an EXISTS, which asks for one row. LIMIT 0 becomes a condition.
+fn drop_limit(link: &mut Sublink) {
+    let query = &mut link.query;
+    if !matches!(link.kind, SubqueryKind::Exists) || query.offset.is_some() || !query.locks.is_empty() {
+        return;
+    }
+    let limit = match &query.limit {
+        Some(Expr::Cast(cast)) => cast.input.as_const(),
+        Some(limit) => limit.as_const(),
+        None => None,
+    };
+    match limit {
+        Some(Value::Int4(1..) | Value::Int8(1..)) => query.limit = None,
+        Some(Value::Int4(0) | Value::Int8(0)) => {
+            if let QueryBody::Select(select) = &mut query.body
+                && !select.grouped
+            {
+                select.conditions.push(Expr::boolean(false));
+                query.limit = None;
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Drops left joins; returns whether there were any.
