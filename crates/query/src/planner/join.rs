@@ -92,17 +92,18 @@ impl Building<'_> {
 }
 
 impl Planner<'_, '_> {
-    /// Plans FROM with conditions that must all hold, some of them as joins. `outside`: registers
-    /// filled before all of it.
-    pub(super) fn join_tree(
+    /// Plans FROM with conditions that must all hold, some of them as joins, and with further sides.
+    /// `outside`: registers filled before all of it.
+    pub(super) fn joined_items(
         &mut self,
         item: FromItem,
-        (conditions, semis): (Vec<Expr>, Vec<Semi>),
+        (conditions, semis, further): (Vec<Expr>, Vec<Semi>, Vec<Side>),
         outside: &Registers,
         wanted: Wanted<'_>,
     ) -> Result<Part, SqlError> {
         let Gathered { mut sides, mut conditions, computed, above, .. } =
             self.gather(item, conditions, semis)?;
+        sides.extend(further);
         self.semi_joins(&mut conditions, &mut sides);
         let all: Registers = sides.iter().flat_map(|side| &side.writes).copied().collect();
         let mut available: Registers = outside.difference(&all).copied().collect();

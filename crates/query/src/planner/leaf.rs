@@ -210,7 +210,12 @@ impl Planner<'_, '_> {
     }
 
     /// A join is as cheap as a loop that begins with the table that the conditions bound best.
-    fn estimate_item(&self, item: &FromItem, conditions: &[Expr], available: &Registers) -> Estimate {
+    pub(super) fn estimate_item(
+        &self,
+        item: &FromItem,
+        conditions: &[Expr],
+        available: &Registers,
+    ) -> Estimate {
         let mut tables: Vec<(SourceId, &catalog::Table)> = Vec::new();
         let mut others = 0.0;
         sources(item, &mut |source, of| match of {

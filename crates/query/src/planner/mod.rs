@@ -14,6 +14,7 @@ mod copies;
 mod cost;
 mod covering;
 mod defer;
+mod drive;
 mod estimate;
 mod extremes;
 mod factor;

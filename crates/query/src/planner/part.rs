@@ -133,6 +133,7 @@ pub(super) struct Wanted<'w> {
 }
 
 /// A condition EXISTS, NOT EXISTS or ANY that becomes a join.
+#[derive(Clone)]
 pub(super) struct Semi {
     pub(super) from: FromItem,
     /// The conditions on its rows and those that compare them with the rows around.
