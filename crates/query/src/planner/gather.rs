@@ -11,7 +11,8 @@
 //!    matches a condition rejects is an anti join ([`super::unmatched`]).
 //! 3. A full join is one side. A condition EXISTS or ANY that becomes a join is a side, too.
 //! 4. A subquery that only selects and computes columns comes apart, too. Its computed columns are
-//!    computed above the joins, and conditions read their expressions instead.
+//!    computed above the joins, and conditions read their expressions instead. Below a left join
+//!    they have to be NULL if the columns that they read are.
 //! 5. Sides of a JOIN that keep their written order come apart in a join of their own
 //!    ([`super::collapse`]).
 //! 6. The conditions of a subquery or a join stand before those around it, which may fail for rows
@@ -20,10 +21,10 @@
 use super::Planner;
 use super::collapse::is_one;
 use super::part::{Leaf, Part, Semi, Side};
-use super::pushdown::{Inlined, is_flat, is_plain};
-use super::rejects::rejects_null;
+use super::pushdown::{Inlined, is_flat};
+use super::rejects::{is_null, rejects_null};
 use crate::bound::reads::item_reads;
-use crate::bound::{FromItem, QueryBody, Source, SourceId};
+use crate::bound::{FromItem, Query, QueryBody, Source, SourceId};
 use crate::plan::{Estimate, JoinKind, Operator, Reg};
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
@@ -53,15 +54,20 @@ impl Planner<'_, '_> {
         semis: Vec<Semi>,
     ) -> Result<Gathered, SqlError> {
         let mut gathered = Gathered { conditions, ..Gathered::default() };
-        lateral_reads(&item, &mut gathered.lateral);
-        for semi in &semis {
-            attached_reads(&semi.from, &mut gathered.lateral);
-            semi.inner.iter().for_each(|inner| inner.reads(&mut gathered.lateral));
-        }
         gathered.lateral.extend(self.pending.values().flat_map(|pending| pending.needs()));
+        semis.iter().flat_map(|semi| &semi.inner).for_each(|inner| inner.reads(&mut gathered.lateral));
+        // A subquery whose columns such a side reads stays whole. Then it is such a side, too.
+        let mut known = usize::MAX;
+        while known != gathered.lateral.len() {
+            known = gathered.lateral.len();
+            self.lateral_reads(&item, &mut gathered.lateral);
+            for semi in &semis {
+                self.attached_reads(&semi.from, false, &mut gathered.lateral);
+            }
+        }
         self.take_apart(item, &mut gathered)?;
         for Semi { from, conditions, inner, kind } in semis {
-            self.attach_side(from, inner, (kind, conditions), &mut gathered);
+            self.attach_side(from, inner, (kind, conditions, false), &mut gathered);
         }
         if !gathered.computed.is_empty() {
             gathered.inline()?;
@@ -93,12 +99,7 @@ impl Planner<'_, '_> {
                 }
             }
             FromItem::Source(_, Source::Query(query)) => {
-                let is_read = |(_, register): &(Expr, Reg)| into.lateral.contains(register);
-                let select = match &query.body {
-                    QueryBody::Select(select) if is_flat(&query) => Some(select),
-                    _ => None,
-                };
-                if select.is_none_or(|select| select.targets.iter().any(is_read)) {
+                if !comes_apart(&query, &into.lateral) {
                     self.add(Leaf::Query(query), None, into);
                 } else if let QueryBody::Select(select) = query.body
                     && let Some(from) = select.from
@@ -139,7 +140,7 @@ impl Planner<'_, '_> {
     ) -> Result<(), SqlError> {
         let kind = self.left_or_anti(&nullable, &on, &mut into.conditions);
         self.take_side(preserved, merge, into)?;
-        self.attach_side(nullable, Vec::new(), (kind, on), into);
+        self.attach_side(nullable, Vec::new(), (kind, on, true), into);
         Ok(())
     }
 
@@ -171,24 +172,28 @@ impl Planner<'_, '_> {
         into.sides.push(Side { leaf, writes, needs, join });
     }
 
-    /// Adds a side that joins the others by a condition of its own.
+    /// Adds a side that joins the others by a condition of its own. `nullable`: whether it is that of
+    /// an outer join, whose columns are read above.
     fn attach_side(
         &self,
         item: FromItem,
         semis: Vec<Semi>,
-        (kind, mut on): (JoinKind, Vec<Expr>),
+        (kind, mut on, nullable): (JoinKind, Vec<Expr>, bool),
         into: &mut Gathered,
     ) {
         let leaf = match item {
             item if !semis.is_empty() => Leaf::Joined(Box::new((item, semis))),
             FromItem::Source(source, Source::Table(table)) => Leaf::Table(source, table),
-            FromItem::Source(_, Source::Query(query)) if is_plain(&query) => {
+            FromItem::Source(_, Source::Query(query))
+                if self.attached_comes_apart(&query, nullable, &into.lateral) =>
+            {
                 // Its rows are those of its FROM that meet its conditions.
                 if let QueryBody::Select(select) = query.body
                     && let Some(from) = select.from
                 {
                     on.splice(0..0, select.conditions);
-                    self.attach_side(from, semis, (kind, on), into);
+                    self.attach_side(from, semis, (kind, on, nullable), into);
+                    into.computed.extend(select.targets);
                 }
                 return;
             }
@@ -210,6 +215,63 @@ impl Planner<'_, '_> {
             Source::Table(_) | Source::Query(_) => (Operator::Nothing, 1.0),
         };
         Part::new(operator, Estimate { start: 0.0, cost: rows, rows })
+    }
+}
+
+impl Planner<'_, '_> {
+    /// Adds the registers that sides read which do not come apart here: they run before columns of
+    /// other sides are computed.
+    fn lateral_reads(&self, item: &FromItem, into: &mut Registers) {
+        match item {
+            FromItem::Join { kind: JoinKind::Full, .. } => item_reads(item, into),
+            FromItem::Join { kind, left, right, items, .. } => {
+                for (side, nullable) in [(left, JoinKind::Right), (right, JoinKind::Left)] {
+                    if *kind == nullable {
+                        self.attached_reads(side, true, into);
+                    } else if items.is_some() || is_one(side) {
+                        self.lateral_reads(side, into);
+                    } else {
+                        item_reads(side, into);
+                    }
+                }
+            }
+            FromItem::Source(_, Source::Query(query)) if comes_apart(query, into) => {
+                if let QueryBody::Select(select) = &query.body {
+                    select.from.iter().for_each(|from| self.lateral_reads(from, into));
+                }
+            }
+            item => item_reads(item, into),
+        }
+    }
+
+    /// The same for a side that joins the others by a condition of its own. Its condition is
+    /// rewritten.
+    fn attached_reads(&self, item: &FromItem, nullable: bool, into: &mut Registers) {
+        match item {
+            FromItem::Source(_, Source::Query(query)) if self.attached_comes_apart(query, nullable, into) => {
+                if let QueryBody::Select(select) = &query.body {
+                    select.from.iter().for_each(|from| self.attached_reads(from, nullable, into));
+                }
+            }
+            item => item_reads(item, into),
+        }
+    }
+
+    /// Whether such a side comes apart. Columns of the nullable side are computed above the join, so
+    /// they have to be NULL where no row matches.
+    fn attached_comes_apart(&self, query: &Query, nullable: bool, lateral: &Registers) -> bool {
+        let QueryBody::Select(select) = &query.body else { return false };
+        let Some(from) = select.from.as_ref().filter(|_| comes_apart(query, lateral)) else { return false };
+        if select.targets.is_empty() {
+            return true;
+        }
+        let mut own = self.item_writes(from);
+        nullable
+            && select.targets.iter().all(|(expr, register)| {
+                let is_null = is_null(expr, &own);
+                own.insert(*register);
+                is_null
+            })
     }
 }
 
@@ -240,39 +302,9 @@ impl Gathered {
     }
 }
 
-/// Adds the registers that sides read which do not come apart here: they run before columns of
-/// other sides are computed.
-fn lateral_reads(item: &FromItem, into: &mut Registers) {
-    match item {
-        FromItem::Join { kind: JoinKind::Full, .. } => item_reads(item, into),
-        FromItem::Join { kind, left, right, items, .. } => {
-            for (side, nullable) in [(left, JoinKind::Right), (right, JoinKind::Left)] {
-                if *kind == nullable {
-                    attached_reads(side, into);
-                } else if items.is_some() || is_one(side) {
-                    lateral_reads(side, into);
-                } else {
-                    item_reads(side, into);
-                }
-            }
-        }
-        FromItem::Source(_, Source::Query(query)) if is_flat(query) => {
-            if let QueryBody::Select(select) = &query.body {
-                select.from.iter().for_each(|from| lateral_reads(from, into));
-            }
-        }
-        item => item_reads(item, into),
-    }
-}
-
-/// The same for a side that joins the others by a condition of its own. Its condition is rewritten.
-fn attached_reads(item: &FromItem, into: &mut Registers) {
-    match item {
-        FromItem::Source(_, Source::Query(query)) if is_plain(query) => {
-            if let QueryBody::Select(select) = &query.body {
-                select.from.iter().for_each(|from| attached_reads(from, into));
-            }
-        }
-        item => item_reads(item, into),
-    }
+/// Whether a subquery comes apart. One whose columns a whole side reads does not: that side runs
+/// before they would be computed.
+fn comes_apart(query: &Query, lateral: &Registers) -> bool {
+    let QueryBody::Select(select) = &query.body else { return false };
+    is_flat(query) && select.targets.iter().all(|(_, register)| !lateral.contains(register))
 }

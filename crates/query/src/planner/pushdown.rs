@@ -22,11 +22,6 @@ const MOST_PARTS: usize = 10_000;
 /// The source of a subquery that the planner wraps. Nothing asks for its registers.
 pub(super) const WRAPPED: SourceId = SourceId::MAX;
 
-/// Whether a subquery only selects columns of its FROM.
-pub(super) fn is_plain(query: &Query) -> bool {
-    is_flat(query) && matches!(&query.body, QueryBody::Select(select) if select.targets.is_empty())
-}
-
 /// Whether a subquery only selects and computes columns of its FROM. A subquery with an order runs
 /// by itself. SQL does not promise that its rows keep the order, but PostgreSQL keeps it, and an
 /// array_agg() or LIMIT over it relies on that.

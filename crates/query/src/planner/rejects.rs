@@ -17,7 +17,7 @@ pub(super) fn rejects_null(condition: &Expr, registers: &Registers) -> bool {
 }
 
 /// Whether an expression is NULL if all these registers are.
-fn is_null(expr: &Expr, registers: &Registers) -> bool {
+pub(super) fn is_null(expr: &Expr, registers: &Registers) -> bool {
     match expr {
         Expr::Column { register, .. } => registers.contains(register),
         Expr::Cast(cast) => is_null(&cast.input, registers),

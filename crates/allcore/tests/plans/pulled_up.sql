@@ -1,0 +1,20 @@
+-- LATERAL subqueries that only select and compute columns come apart.
+create table o (id int primary key, a int, v int);
+create table i (id int primary key, o int, w int);
+insert into o select g, g % 700, g % 5 from generate_series(1, 6000) g;
+insert into i select g, g % 4000, g % 400 from generate_series(1, 15000) g;
+create index i_o on i (o);
+analyze;
+explain (costs off) select * from o, lateral (select i.w from i where i.o = o.id) s;
+explain (costs off) select * from o, lateral (select i.w from i where i.o = o.id) s where s.w = 7;
+explain (costs off) select * from o, lateral (select i.w + o.v as x from i where i.o = o.id) s where o.a = 7;
+explain (costs off) select * from o, lateral (select i.w, j.id from i join i j on j.id = i.w where i.o = o.id) s;
+explain (costs off) select * from o left join lateral (select i.w from i where i.o = o.id) s on true;
+explain (costs off) select * from o left join lateral (select i.w + 1 as x from i where i.o = o.id) s on true;
+explain (costs off) select * from o left join lateral (select i.w + o.v as x from i where i.o = o.id) s on true;
+explain (costs off) select * from o left join lateral (select coalesce(i.w, 0) as x from i where i.o = o.id) s on true;
+explain (costs off) select * from o left join lateral (select i.w, j.id from i join i j on j.id = i.w where i.o = o.id) s on true;
+explain (costs off) select * from o, lateral (select i.id, i.w + 1 as y from i where i.o = o.id) s, lateral (select i.w + s.y as z from i where i.w = s.y) t;
+explain (costs off) select * from o, lateral (select i.w from i where i.o = o.id and exists (select 1 from o p where p.id = i.w)) s;
+explain (costs off) select * from o, lateral (select i.w, (select max(p.v) from o p where p.a = i.w) from i where i.o = o.id) s where o.a = 7;
+explain (costs off) select * from o, lateral (select i.w from i where i.o = o.id and i.w > random() * o.v) s where o.a = 7;
