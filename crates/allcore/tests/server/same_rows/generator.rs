@@ -161,14 +161,22 @@ impl<'d> Generator<'d> {
             true => self.item(&[&left_scope[..], outer].concat(), true),
             false => self.from(items - first, outer),
         };
-        let scope = [&left_scope[..], &right_scope[..]].concat();
+        let mut scope = [&left_scope[..], &right_scope[..]].concat();
         let mut on = Vec::new();
-        let equal = self.pair(&left_scope, &right_scope);
+        let key = right_scope.iter().find(|column| column.name.ends_with(".k"));
+        let equal = match key.filter(|_| kind == Kind::Left && self.one_in(3)) {
+            Some(key) => format!("{} = {}", self.column(Some(Class::Int), &left_scope).name, key.name),
+            None => self.pair(&left_scope, &right_scope),
+        };
         if kind == Kind::Full || !self.one_in(12) {
             on.push(equal);
         }
         if kind != Kind::Full && self.one_in(3) {
             on.push(self.condition(&scope, 1));
+        }
+        // Nothing reads the columns of some nullable sides.
+        if kind == Kind::Left && self.one_in(3) {
+            scope = left_scope;
         }
         (From::Join { kind, left: Box::new(left), right: Box::new(right), on }, scope)
     }
@@ -324,6 +332,10 @@ impl<'d> Generator<'d> {
                     );
                 }
                 3 => return format!("not ({})", self.condition(scope, depth - 1)),
+                7 => {
+                    let test = self.pick(&["is true", "is not true", "is false", "= true", "= false"]);
+                    return format!("({}) {test}", self.condition(scope, depth - 1));
+                }
                 4 | 5 => return self.subquery(scope, depth),
                 6 => {
                     return format!(
@@ -396,7 +408,11 @@ impl<'d> Generator<'d> {
         };
         let not = self.pick(&["", "not "]);
         if depth == 0 || self.one_in(2) {
-            return format!("{not}exists ({})", from.text());
+            let limit = match self.one_in(4) {
+                true => format!(" limit {}", self.dice.roll(3)),
+                false => String::new(),
+            };
+            return format!("{not}exists ({}{limit})", from.text());
         }
         let (column, wanted) = (self.tested(&own), self.tested(outer));
         let column =
@@ -405,6 +421,10 @@ impl<'d> Generator<'d> {
             return format!("{not}exists ({})", from.text());
         }
         let inner = Query { targets: vec![(column.name, column.class)], ..from };
+        let wanted = match self.one_in(5) {
+            true => Column { name: self.literal(wanted.class), class: wanted.class },
+            false => wanted,
+        };
         match self.dice.roll(5) {
             0 => format!("{} {} any ({})", wanted.name, self.pick(&COMPARISONS), inner.text()),
             1 => format!("{} {} all ({})", wanted.name, self.pick(&COMPARISONS), inner.text()),
