@@ -1,9 +1,9 @@
 //! Conditions EXISTS that may drive the rows around them. With `EXISTS (SELECT FROM few WHERE few.k
 //! = big.id)`, the distinct keys of few are read first, and big's rows are looked up by them.
 //!
-//! Such a condition is a semi join, and a join with the distinct rows of the subquery, too. Both are
-//! planned, and the one of less cost stays. The second is tried only where the subquery is expected
-//! to have fewer rows than those around it.
+//! Such a condition is a semi join, and a join with the distinct rows of the subquery, too. Both
+//! are planned, and the one of less cost stays. The second is tried only where the subquery is
+//! expected to have fewer rows than those around it.
 //!
 //! What must hold:
 //!

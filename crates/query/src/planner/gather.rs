@@ -172,8 +172,8 @@ impl Planner<'_, '_> {
         into.sides.push(Side { leaf, writes, needs, join });
     }
 
-    /// Adds a side that joins the others by a condition of its own. `nullable`: whether it is that of
-    /// an outer join, whose columns are read above.
+    /// Adds a side that joins the others by a condition of its own. `nullable`: whether it is that
+    /// of an outer join, whose columns are read above.
     fn attach_side(
         &self,
         item: FromItem,
@@ -257,8 +257,8 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Whether such a side comes apart. Columns of the nullable side are computed above the join, so
-    /// they have to be NULL where no row matches.
+    /// Whether such a side comes apart. Columns of the nullable side are computed above the join,
+    /// so they have to be NULL where no row matches.
     fn attached_comes_apart(&self, query: &Query, nullable: bool, lateral: &Registers) -> bool {
         let QueryBody::Select(select) = &query.body else { return false };
         let Some(from) = select.from.as_ref().filter(|_| comes_apart(query, lateral)) else { return false };

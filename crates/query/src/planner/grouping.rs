@@ -87,8 +87,8 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Makes a grouping of DISTINCT over columns of tables, for the methods of GROUP BY. One with an
-    /// order takes that of its rows, and one with a limit gives rows before it has read all.
+    /// Makes a grouping of DISTINCT over columns of tables, for the methods of GROUP BY. One with
+    /// an order takes that of its rows, and one with a limit gives rows before it has read all.
     pub(super) fn group_distinct(&mut self, select: &mut Select, top: &Top) {
         let (Distinct::All(columns), Some(from)) = (&select.distinct, &select.from) else { return };
         let is_plain = !select.grouped

@@ -199,8 +199,8 @@ pub(super) fn has_rows_of_from(query: &Query) -> bool {
         && select.sets.is_empty()
 }
 
-/// Makes EXISTS of ANY with an operand that is the same for all rows: `7 IN (SELECT a FROM t)` asks
-/// for a row with `a = 7`. A condition that must hold counts a NULL of ANY as false, as EXISTS does.
+/// Makes EXISTS of ANY with an operand that is a constant. `7 IN (SELECT a FROM t)` asks for a row
+/// with `a = 7`. A condition that must hold counts a NULL of ANY as false, as it does with EXISTS.
 fn test_constant(link: &mut Sublink, around: &Registers) {
     let SubqueryKind::Quantified { all: false, comparison, .. } = &link.kind else { return };
     let own: Registers = link.query.output.iter().map(|column| column.register).collect();

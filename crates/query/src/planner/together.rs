@@ -191,9 +191,9 @@ impl<'s> Search<'s> {
         choices.collect()
     }
 
-    /// Distinct combinations of values of different columns. Without extended statistics the columns
-    /// count as independent. As in PostgreSQL, they have no more combinations than a tenth of the
-    /// rows then, or than the column of the most values has values.
+    /// Distinct combinations of values of different columns. Without extended statistics the
+    /// columns count as independent. As in PostgreSQL, they have no more combinations than a tenth
+    /// of the rows then, or than the column of the most values has values.
     pub(super) fn distinct_together(&self, columns: &[u32]) -> f64 {
         let found = self.extended_statistics();
         let known = found.and_then(|found| found.count(columns, |column| self.distinct(column)));
