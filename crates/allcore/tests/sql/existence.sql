@@ -123,3 +123,15 @@ select count(*) from times where exists (select 1 from moments where moments.c =
 select count(*) from moments where exists (select 1 from times where times.t = moments.t);
 select count(*) from moments where exists (select 1 from times where times.n = moments.f);
 reset time zone;
+-- DISTINCT below EXISTS and IN.
+select count(*), sum(id) from big where id in (select distinct k from small);
+select count(*), sum(id) from big where id not in (select distinct k from small);
+select count(*), sum(id) from big where id not in (select distinct k from small where k is not null);
+select count(*), sum(id) from big where id in (select distinct k from small limit 0);
+select count(*), sum(id) from big where exists (select distinct k, l from small where small.k = big.id);
+select count(*), sum(id) from big where exists (select distinct on (l) k from small where small.k = big.id order by l);
+select count(*), sum(id) from big where a > all (select distinct k from small where k < 9);
+select count(*), sum(id) from big where id < any (select distinct k from small where small.l = big.b);
+select count(*), sum(id) from big where id in (select distinct generate_series(1, k) from small where k < 9);
+select id, id in (select distinct k from small) from big where id < 5 order by id;
+select count(*) from small where 7 in (select distinct a from big) and 3 in (select distinct a from big where a is null);
