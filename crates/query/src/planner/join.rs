@@ -11,6 +11,7 @@ use super::Planner;
 use super::cost;
 use super::gather::Gathered;
 use super::graph::{Clause, Graph, MOST_SIDES, Node, Set, members};
+use super::hash_keys::{has_one_type, key_pair};
 use super::leaf::{LeafPrices, after_test};
 use super::nested_loop::looped_parts;
 use super::order::{self, Goal, Join, Method, Tree};
@@ -92,7 +93,7 @@ impl Building<'_> {
 }
 
 impl Planner<'_, '_> {
-    /// Plans FROM with conditions that must all hold, some of them as joins, and with further sides.
+    /// Plans FROM with conditions that must all hold, some of them as joins, and further sides.
     /// `outside`: registers filled before all of it.
     pub(super) fn joined_items(
         &mut self,
@@ -544,23 +545,6 @@ impl Planner<'_, '_> {
         let ordered = left.ordered && !matches!(kind, JoinKind::Right | JoinKind::Full);
         Ok(Part { ordered, ..Part::new(operator, estimate) })
     }
-
-    /// The pairs of keys among conditions, each side over one side of a join. A condition on the
-    /// result of a subquery that is computed above the join is not a key.
-    pub(super) fn hash_keys(
-        &self,
-        conditions: &[Expr],
-        left: &Registers,
-        right: &Registers,
-    ) -> Vec<(Expr, Expr)> {
-        let computed = conditions.iter().filter(|condition| !self.reads_pending(condition));
-        computed.filter_map(|condition| key_pair(condition, left, right)).collect()
-    }
-
-    /// Whether a condition is among the keys.
-    pub(super) fn is_key(&self, condition: &Expr, left: &Registers, right: &Registers) -> bool {
-        !self.reads_pending(condition) && key_pair(condition, left, right).is_some()
-    }
 }
 
 /// An expression without its outer casts.
@@ -569,31 +553,4 @@ fn uncast(expr: &Expr) -> &Expr {
         Expr::Cast(cast) => uncast(&cast.input),
         expr => expr,
     }
-}
-
-/// Whether two operands can be hashed as values of one type.
-fn has_one_type(left: &Expr, right: &Expr) -> bool {
-    left.type_().oid == right.type_().oid
-        || expressions::functions::unify("JOIN", vec![left.clone(), right.clone()]).is_ok()
-}
-
-fn key_pair(condition: &Expr, left: &Registers, right: &Registers) -> Option<(Expr, Expr)> {
-    let (Comparison::Equal, a, b) = condition.as_comparison()? else { return None };
-    let on = |expr: &Expr, own: &Registers, other: &Registers| {
-        let reads = registers::reads(expr);
-        !reads.is_disjoint(own) && reads.is_disjoint(other)
-    };
-    let (a, b) = if on(a, left, right) && on(b, right, left) {
-        (a.clone(), b.clone())
-    } else if on(b, left, right) && on(a, right, left) {
-        (b.clone(), a.clone())
-    } else {
-        return None;
-    };
-    if a.type_().oid == b.type_().oid {
-        return Some((a, b));
-    }
-    // Hashing needs one type, the wider of the two.
-    let (pair, _) = expressions::functions::unify("JOIN", vec![a, b]).ok()?;
-    <[Expr; 2]>::try_from(pair).ok().map(|[a, b]| (a, b))
 }

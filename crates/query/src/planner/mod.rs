@@ -26,6 +26,7 @@ mod graph;
 mod grouped;
 mod grouping;
 mod guard;
+mod hash_keys;
 mod inline;
 mod join;
 mod keep;
