@@ -1,5 +1,5 @@
-//! Left joins that add neither rows nor columns, DISTINCT over rows that differ anyway, and LIMIT of
-//! EXISTS. All are dropped.
+//! Left joins that add neither rows nor columns, DISTINCT over rows that differ anyway, and LIMIT
+//! of EXISTS. All are dropped.
 //!
 //! What must hold:
 //!
