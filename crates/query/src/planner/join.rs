@@ -20,7 +20,7 @@ use super::pushdown::{is_open, push_down};
 use super::written::written;
 use crate::bound::{FromItem, Query, QueryBody};
 use crate::plan::{Estimate, JoinKind, Operator, Reg};
-use crate::registers::{self, Registers};
+use crate::registers::Registers;
 use expressions::expr::Expr;
 use expressions::function::Comparison;
 use expressions::function::Volatility;
