@@ -5,6 +5,7 @@
 //! What must hold: a hash join gives no row before it knows that the right side fits.
 
 use super::equi_join::EquiJoin;
+use super::memo::Memo;
 use super::memory::{copy_all, load, null_all, pack_registers, store, used};
 use super::records::Keys;
 use super::{Arena, Executor, File, Flow, Sink, merge, run};
@@ -23,7 +24,11 @@ pub(super) struct NestedLoop<'s> {
     pub right: &'s Plan,
     pub condition: Option<&'s Expr>,
     pub right_registers: &'s [Reg],
+    /// The left registers by whose values the right rows are kept, if they are.
+    pub memo: Option<&'s [Reg]>,
     pub beyond: Option<&'s HashBeyond>,
+    /// The number of the plan's node.
+    pub node: u32,
 }
 
 impl<'s> NestedLoop<'s> {
@@ -34,28 +39,36 @@ impl<'s> NestedLoop<'s> {
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
-        match self.beyond {
-            None => run(cx, self.left, file, arena, &mut |cx, file, arena| self.step(cx, file, arena, sink)),
+        let one = matches!(self.kind, JoinKind::Semi | JoinKind::Anti);
+        let mut memo = self.memo.map(|keys| Memo::new(cx, (self.right, keys), self.right_registers, one));
+        let flow = match self.beyond {
+            None => run(cx, self.left, file, arena, &mut |cx, file, arena| {
+                self.step(cx, memo.as_mut(), (file, arena), sink)
+            }),
             Some(beyond) => {
                 let hash = EquiJoin::of(&beyond.join)?;
                 cx.scoped(|cx, memory| {
-                    self.run_and_go_on(cx, (file, arena), (beyond.rows, &hash, memory), sink)
+                    self.run_and_go_on(cx, (file, arena), (beyond.rows, &hash, memory), (&mut memo, sink))
                 })
             }
+        };
+        if let (Some(measures), Some(memo)) = (cx.measures, &memo) {
+            measures.memory(self.node, memo.figures());
         }
+        flow
     }
 
     /// Joins one left row.
     fn step<'x>(
         &self,
         cx: &mut Executor<'s>,
-        file: &mut File<'x>,
-        arena: &'x Arena<'s>,
+        memo: Option<&mut Memo<'s>>,
+        (file, arena): (&mut File<'x>, &'x Arena<'s>),
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
         let mut matched = false;
         let mut stopped = false;
-        run(cx, self.right, file, arena, &mut |cx, file, arena| {
+        let joined: &mut Sink<'s, '_> = &mut |cx, file, arena| {
             if let Some(condition) = self.condition
                 && !cx.test(condition, file, arena)?
             {
@@ -68,7 +81,11 @@ impl<'s> NestedLoop<'s> {
             let flow = sink(cx, file, arena)?;
             stopped = flow == Flow::Stop;
             Ok(flow)
-        })?;
+        };
+        match memo {
+            Some(memo) => memo.give(cx, file, arena, joined)?,
+            None => run(cx, self.right, file, arena, joined)?,
+        };
         if stopped {
             return Ok(Flow::Stop);
         }
@@ -89,7 +106,7 @@ impl<'s> NestedLoop<'s> {
         cx: &mut Executor<'s>,
         (file, arena): (&mut File<'x>, &'x Arena<'s>),
         (most, hash, memory): (u64, &EquiJoin<'s>, &Arena<'s>),
-        sink: &mut Sink<'s, '_>,
+        (memo, sink): (&mut Option<Memo<'s>>, &mut Sink<'s, '_>),
     ) -> Result<Flow, SqlError> {
         let (mut rows, mut table) = (0, None);
         let (mut maker, mut key) = (Keys::default(), Vec::new());
@@ -99,7 +116,7 @@ impl<'s> NestedLoop<'s> {
                 maker.flip();
             }
             rows += 1;
-            let Some(table) = &mut table else { return self.step(cx, file, arena, sink) };
+            let Some(table) = &mut table else { return self.step(cx, memo.as_mut(), (file, arena), sink) };
             hash.match_left(cx, table, (file, arena), (&mut maker, &mut key), sink)
         })
     }

@@ -40,6 +40,7 @@ pub mod keys;
 mod keyset;
 mod load;
 pub mod measures;
+mod memo;
 pub mod memory;
 mod merge;
 mod modify;
@@ -385,9 +386,10 @@ fn run_rest<'s, 'x>(
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {
     match &plan.operator {
-        Operator::NestedLoop { kind, left, right, condition, right_registers, beyond } => {
+        Operator::NestedLoop { kind, left, right, condition, right_registers, memo, beyond } => {
+            let (kind, node, memo) = (*kind, plan.node, memo.as_deref());
             let (condition, beyond) = (condition.as_ref(), beyond.as_deref());
-            join::NestedLoop { kind: *kind, left, right, condition, right_registers, beyond }
+            join::NestedLoop { kind, left, right, condition, right_registers, memo, beyond, node }
                 .run(cx, file, arena, sink)
         }
         Operator::HashJoin { .. } => equi_join::EquiJoin::of(plan)?.run(cx, file, arena, sink),

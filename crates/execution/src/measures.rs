@@ -15,7 +15,7 @@ use runtime::hash::HashMap;
 use runtime::page_counts::{self, PageCounts};
 
 use super::{Arena, Executor, File, Flow, Sink, access, operate, scan};
-use query::explain::Actual;
+use query::explain::{Actual, Memory};
 use query::plan::{ColumnRead, Operator, Plan, Scan, unfiltered_scans};
 use values::error::SqlError;
 
@@ -40,6 +40,11 @@ impl Measures {
         self.nodes.into_inner()
     }
 
+    /// Adds up what a nested loop kept of its right side.
+    pub(super) fn memory(&self, node: u32, kept: Memory) {
+        self.add(node, Actual { memory: kept, ..Actual::default() });
+    }
+
     fn clock(&self) -> u64 {
         if self.timing { runtime::time::precise() } else { 0 }
     }
@@ -58,6 +63,7 @@ impl Measures {
             start: sum.start + ran.start,
             total: sum.total + ran.total,
             pages: sum.pages + ran.pages,
+            memory: sum.memory.with(ran.memory),
         };
     }
 }
@@ -116,6 +122,7 @@ pub(super) fn run<'s, 'x>(
     };
     let total = measures.clock() - begun - above;
     let (start, pages) = (start.unwrap_or(total), page_counts::now() - pages - pages_above);
-    measures.add(plan.node, Actual { loops: 1, rows, removed, start, total, pages });
+    let memory = Memory::default();
+    measures.add(plan.node, Actual { loops: 1, rows, removed, start, total, pages, memory });
     result
 }

@@ -14,6 +14,12 @@ use expressions::functions::accumulator::add_array;
 use query::plan::{Guard, Plan, Reg, SubqueryKind};
 use values::error::{SqlError, SqlState};
 use values::types::{ArrayBuilder, Datum, oid};
+use values::work;
+
+/// Outer rows for which a correlated subquery keeps no result.
+const FIRST: u64 = 8;
+/// Looks of the trial whether to keep more.
+const TRIAL: u64 = 512;
 
 /// The parts of a subquery node.
 pub(super) struct Subquery<'s> {
@@ -56,13 +62,20 @@ impl<'s> Subquery<'s> {
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
         if self.correlated {
-            let mut results = Results::new(self.parameters);
+            let mut results = Results::new(cx, self.parameters, (FIRST, TRIAL));
             return run(cx, self.input, file, arena, &mut |cx, file, arena| {
                 if !self.wanted(cx, file, arena)? {
                     file[self.output as usize] = Datum::Null;
-                } else if !results.recall(self.output, file, arena)? {
+                } else if let Some(result) = results.recall(file)? {
+                    let result = work::bytes_in(result, &arena.bump)?;
+                    unpack_registers(&[self.output], result, file, &arena.bump)?;
+                } else {
                     file[self.output as usize] = self.compute(cx, file, arena)?;
-                    results.keep(cx, self.output, file)?;
+                    if results.is_in_use() {
+                        let mut result = Vec::new();
+                        pack_registers(&[self.output], file, &mut result)?;
+                        results.keep(result)?;
+                    }
                 }
                 sink(cx, file, arena)
             });

@@ -20,6 +20,8 @@ pub struct Methods {
     pub hash_join: bool,
     /// Nested loops.
     pub nested_loop: bool,
+    /// Nested loops that keep the rows of their right side.
+    pub memoize: bool,
     /// Scans of indexes, the primary key among them.
     pub index_scan: bool,
     /// Scans of whole tables.
@@ -41,6 +43,7 @@ impl Default for Methods {
         Self {
             hash_join: true,
             nested_loop: true,
+            memoize: true,
             index_scan: true,
             table_scan: true,
             bitmap_scan: true,

@@ -14,9 +14,10 @@ use crate::differential::{answer, scripts};
 const THEMES: [&str; 7] =
     ["full_joins", "grouped_subqueries", "joins", "lateral", "ordering", "semi_joins", "subqueries_in_joins"];
 /// The settings that switch a method of the planner off.
-pub const METHODS: [&str; 8] = [
+pub const METHODS: [&str; 9] = [
     "enable_hashjoin",
     "enable_nestloop",
+    "enable_memoize",
     "enable_indexscan",
     "enable_seqscan",
     "enable_bitmapscan",

@@ -142,6 +142,13 @@ impl Json {
                 self.number("Rows Removed by Filter", removed, 0);
             }
         }
+        if let Some(kept) = &node.kept {
+            self.raw("Cache Hits", &kept.hits.to_string());
+            self.raw("Cache Misses", &kept.misses.to_string());
+            self.raw("Cache Evictions", &kept.evictions.to_string());
+            self.raw("Cache Overflows", &kept.overflows.to_string());
+            self.raw("Peak Memory Usage", &kept.bytes.div_ceil(1024).to_string());
+        }
         if let Some(actual) = node.figures.and_then(|figures| figures.actual).filter(|_| self.options.buffers)
         {
             self.raw("Shared Hit Blocks", &actual.pages.hit().to_string());

@@ -46,6 +46,40 @@ pub struct Actual {
     pub total: u64,
     /// Pages of the node and of those below it.
     pub pages: PageCounts,
+    /// The rows that a nested loop kept of its right side.
+    pub memory: Memory,
+}
+
+/// The figures of a loop that keeps the rows of its right side.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Memory {
+    /// Left rows whose right rows were kept.
+    pub hits: u64,
+    /// Left rows for which the right side ran.
+    pub misses: u64,
+    /// Results that were dropped for younger ones.
+    pub evictions: u64,
+    /// Results that were too large to be kept.
+    pub overflows: u64,
+    /// The most bytes of one execution.
+    pub bytes: u64,
+    /// The rows that it gave.
+    pub rows: u64,
+}
+
+impl Memory {
+    /// The figures of two executions.
+    #[must_use]
+    pub fn with(self, other: Memory) -> Memory {
+        Memory {
+            hits: self.hits + other.hits,
+            misses: self.misses + other.misses,
+            evictions: self.evictions + other.evictions,
+            overflows: self.overflows + other.overflows,
+            bytes: self.bytes.max(other.bytes),
+            rows: self.rows + other.rows,
+        }
+    }
 }
 
 /// The figures that EXPLAIN shows beside the plan.

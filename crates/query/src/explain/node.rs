@@ -1,6 +1,6 @@
 //! A node as EXPLAIN shows it.
 
-use super::Actual;
+use super::{Actual, Memory};
 use crate::plan::Estimate;
 
 /// A node.
@@ -15,6 +15,8 @@ pub(super) struct Node {
     pub(super) details: Vec<(&'static str, Detail)>,
     /// The rows that conditions of this node removed in one loop; None without ANALYZE.
     pub(super) removed: Option<f64>,
+    /// The figures of kept rows, with ANALYZE.
+    pub(super) kept: Option<Memory>,
     /// None for a step of a chain of set operations but the last: one operator runs them all.
     pub(super) figures: Option<NodeFigures>,
     pub(super) children: Vec<Child>,
@@ -85,7 +87,8 @@ impl Node {
 
     pub(super) fn titled(kind: &'static str, title: impl Into<String>) -> Node {
         let (facts, details, children) = (Vec::new(), Vec::new(), Vec::new());
-        Node { title: title.into(), kind, facts, details, removed: None, figures: None, children }
+        let (removed, kept, figures) = (None, None, None);
+        Node { title: title.into(), kind, facts, details, removed, kept, figures, children }
     }
 
     pub(super) fn fact(mut self, key: &'static str, value: impl Into<String>) -> Node {
@@ -102,6 +105,11 @@ impl Node {
         if !list.is_empty() {
             self.details.push((label, Detail::List(list)));
         }
+        self
+    }
+
+    pub(super) fn kept(mut self, kept: Memory) -> Node {
+        self.kept = Some(kept);
         self
     }
 

@@ -1,7 +1,7 @@
 //! EXPLAIN (FORMAT TEXT).
 
 use super::node::{Detail, Node, NodeFigures};
-use super::{COST_UNIT, Figures, Result, SHOWING, milliseconds};
+use super::{COST_UNIT, Figures, Memory, Result, SHOWING, milliseconds};
 use crate::plan::ExplainOptions;
 use values::work;
 
@@ -46,6 +46,17 @@ impl Text {
             if let ("Filter", Some(removed)) = (*label, node.removed.filter(|removed| *removed > 0.0)) {
                 self.detail(inside, format_args!("Rows Removed by Filter: {removed:.0}"));
             }
+        }
+        if let Some(kept) = &node.kept {
+            let Memory { hits, misses, evictions, overflows, bytes, .. } = kept;
+            self.detail(
+                inside,
+                format_args!(
+                    "Hits: {hits}  Misses: {misses}  Evictions: {evictions}  Overflows: {overflows}  \
+                     Memory Usage: {}kB",
+                    bytes.div_ceil(1024)
+                ),
+            );
         }
         if node.figures.is_some_and(|figures| figures.disabled) {
             self.detail(inside, format_args!("Disabled: true"));

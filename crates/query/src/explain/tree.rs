@@ -58,9 +58,9 @@ impl Explainer<'_> {
             // PostgreSQL shows no node for a projection.
             Operator::Project { input, .. } => self.node(input)?,
             Operator::Filter { input, condition } => self.filter(plan, input, condition)?,
-            Operator::NestedLoop { kind, left, right, condition, beyond, .. } => {
+            Operator::NestedLoop { beyond, .. } => {
                 let hashed = beyond.as_deref().and_then(|beyond| self.went_on(beyond));
-                self.nested_loop(*kind, (left, right), condition.as_ref())?.text("Hash Join Beyond", hashed)
+                self.nested_loop(plan)?.text("Hash Join Beyond", hashed)
             }
             Operator::HashJoin { kind, left, right, keys, condition, test, .. } => {
                 let shown = join("Hash Join", "Hash", *kind)
@@ -166,20 +166,42 @@ impl Explainer<'_> {
 
     /// The node of a nested loop. An inner one that runs its right side once, after conditions and
     /// subqueries that read no row, is no loop. It has no condition of its own.
-    fn nested_loop(
-        &self,
-        kind: JoinKind,
-        (left, right): (&Plan, &Plan),
-        condition: Option<&Expr>,
-    ) -> Result<Node> {
-        match Once::of(left).filter(|_| kind == JoinKind::Inner) {
+    fn nested_loop(&self, plan: &Plan) -> Result<Node> {
+        let Operator::NestedLoop { kind, left, right, condition, memo, .. } = &plan.operator else {
+            return Err(SqlError::internal("a nested loop of another node"));
+        };
+        match Once::of(left).filter(|_| *kind == JoinKind::Inner) {
             Some(once) if once.conditions.is_empty() => self.once(&once, self.node(right)?),
             Some(once) => self.once(&once, self.over(Node::new("Result"), right)?),
-            None => Ok(join("Nested Loop", "Nested Loop", kind)
-                .text("Join Filter", self.shown(condition))
-                .child(Role::Outer, self.node(left)?)
-                .child(Role::Inner, self.node(right)?)),
+            None => {
+                let right = match memo {
+                    Some(keys) => self.memoize(plan, right, keys)?,
+                    None => self.node(right)?,
+                };
+                Ok(join("Nested Loop", "Nested Loop", *kind)
+                    .text("Join Filter", self.shown(condition.as_ref()))
+                    .child(Role::Outer, self.node(left)?)
+                    .child(Role::Inner, right))
+            }
         }
+    }
+
+    /// The node of the kept rows of a loop's right side.
+    fn memoize(&self, plan: &Plan, right: &Plan, keys: &[Reg]) -> Result<Node> {
+        let kept = self.actual_of(plan).memory;
+        let names: Vec<String> = keys.iter().map(|key| self.show.name(*key)).collect();
+        let mut shown = Node::new("Memoize")
+            .text("Cache Key", Some(names.join(", ")))
+            .text("Cache Mode", Some("binary".to_owned()));
+        if kept.misses > 0 {
+            shown = shown.kept(kept);
+        }
+        let mut figures = self.figures(right);
+        if let Some(actual) = &mut figures.actual {
+            (actual.loops, actual.rows) = (kept.hits + kept.misses, kept.rows);
+        }
+        let shown = self.over(shown, right)?;
+        Ok(Node { figures: Some(figures), ..shown })
     }
 
     /// The left rows after which a loop went on as a hash join, if it did.
@@ -335,7 +357,7 @@ fn subqueries(plan: &Plan) -> (&Plan, Vec<(Reg, &Plan)>) {
 /// The estimated work of a node without that of its inputs.
 fn own_work(plan: &Plan) -> f64 {
     let below = match &plan.operator {
-        Operator::NestedLoop { left, right, .. } => {
+        Operator::NestedLoop { left, right, memo: None, .. } => {
             left.estimate.cost + left.estimate.rows * right.estimate.cost
         }
         Operator::Subquery { input, .. } => input.estimate.cost.max(plan.estimate.cost),

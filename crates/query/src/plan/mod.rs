@@ -253,6 +253,9 @@ pub enum Operator {
         condition: Option<Expr>,
         /// The right side's registers, set to NULL for an unmatched left row.
         right_registers: Vec<Reg>,
+        /// The left registers on which the right rows depend, if they are kept by their values.
+        /// Then the join has no condition of its own.
+        memo: Option<Vec<Reg>>,
         /// How the join goes on if it meets many more left rows than were expected.
         beyond: Option<Box<HashBeyond>>,
     },

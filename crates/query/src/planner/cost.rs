@@ -30,6 +30,11 @@ pub(super) const KEYED_ROW: f64 = 3.0;
 pub(super) const HASH_BUILD: f64 = 1.5;
 /// Work of one lookup in a hash table.
 pub(super) const HASH_PROBE: f64 = 0.8;
+/// Work of looking up the kept rows of a loop's right side, of keeping those of one run, and of
+/// each such row.
+pub(super) const MEMO_LOOK: f64 = 0.8;
+pub(super) const MEMO_KEEP: f64 = 6.0;
+pub(super) const MEMO_ROW: f64 = 0.6;
 /// Work of evaluating a condition or passing a row on.
 pub(super) const ROW: f64 = 0.2;
 /// Lower bound of a guessed number of rows when the planner compares join methods: the table may

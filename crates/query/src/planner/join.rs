@@ -393,14 +393,15 @@ impl Planner<'_, '_> {
             Tree::Side(side, _) if join.graph.nodes[side].attached => {
                 (self.attached_side(left, left_set, side, (method, most), join)?, left_set | 1 << side)
             }
-            Tree::Side(side, ordered) if method == Method::Loop => {
-                (self.looped(left, left_set, (side, ordered, most), join)?, left_set | 1 << side)
+            Tree::Side(side, ordered) if method != Method::Hash => {
+                let keeps = method == Method::Memo;
+                (self.looped(left, left_set, (side, ordered, keeps, most), join)?, left_set | 1 << side)
             }
             right => {
                 let (right, right_set) = self.built(right, join)?;
                 let part = match method {
                     Method::Hash => self.hashed(left, right, (left_set, right_set), join)?,
-                    Method::Loop => looped_parts(JoinKind::Inner, left, right),
+                    Method::Loop | Method::Memo => looped_parts(JoinKind::Inner, left, right, false),
                 };
                 (part, left_set | right_set)
             }
@@ -418,7 +419,7 @@ impl Planner<'_, '_> {
         &mut self,
         left: Part,
         left_set: Set,
-        (side, ordered, most): (usize, bool, Option<f64>),
+        (side, ordered, keeps, most): (usize, bool, bool, Option<f64>),
         join: &mut Building<'_>,
     ) -> Result<Part, SqlError> {
         let mut conditions = std::mem::take(&mut join.own[side]);
@@ -436,7 +437,7 @@ impl Planner<'_, '_> {
         let hashable = self.hashable(&leaf, &conditions, most);
         let right = self.leaf(leaf, conditions, &available, join.wants(ordered))?;
         let right = Part { sorted: 0, ordered: right.ordered && ordered, ..right };
-        let mut part = looped_parts(JoinKind::Inner, left, right);
+        let mut part = looped_parts(JoinKind::Inner, left, right, keeps);
         let sides = (&join.writes(left_set), &join.writes(1 << side), join.outside);
         self.go_on(&mut part, (JoinKind::Inner, hashable), sides)?;
         self.filtered(part, late)
@@ -480,14 +481,14 @@ impl Planner<'_, '_> {
     ) -> Result<Part, SqlError> {
         let on = std::mem::take(&mut join.own[side]);
         let (left_writes, right_writes) = (join.writes(left_set), join.writes(1 << side));
-        if method == Method::Loop {
+        if method != Method::Hash {
             // The right side runs for each left row, so it can check the whole condition itself.
             let available: Registers = left_writes.union(join.outside).copied().collect();
             let leaf = self.leaf_of_loop(side, &on, &available, join)?;
             let hashable = self.hashable(&leaf, &on, most);
             let right = self.leaf(leaf, on, &available, Wanted::default())?;
             let right = Part { sorted: 0, ordered: false, ..right };
-            let mut part = looped_parts(join.kinds[side], left, right);
+            let mut part = looped_parts(join.kinds[side], left, right, method == Method::Memo);
             let sides = (&left_writes, &right_writes, join.outside);
             self.go_on(&mut part, (join.kinds[side], hashable), sides)?;
             return Ok(part);

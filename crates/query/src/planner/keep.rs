@@ -3,6 +3,7 @@
 //!
 //! What must hold: no such register is missing. A node above would read the value of another row.
 
+use super::stable::is_stable_plan;
 use super::written::written;
 use crate::plan::walk::{self, children, set_sides};
 use crate::plan::{Match, Operator, Plan, Reg, RowTarget, SecondLook, SortKey, SubqueryKind};
@@ -208,10 +209,14 @@ fn fill_join(join: &mut Operator, mut need: Registers) {
             fill(right, need.clone());
             fill(left, need);
         }
-        Operator::NestedLoop { left, right, right_registers, beyond, .. } => {
+        Operator::NestedLoop { left, right, right_registers, memo, beyond, .. } => {
             *right_registers = kept(right, &need);
             fill(right, need.clone());
-            need.extend(free(right));
+            let outer = free(right);
+            if let Some(keys) = memo {
+                *keys = kept(left, &outer);
+            }
+            need.extend(outer);
             if let Some(beyond) = beyond {
                 fill(&mut beyond.join, need.clone());
                 need.extend(free(&beyond.join));
@@ -238,15 +243,9 @@ fn fill_subquery(node: &mut Operator, mut need: Registers) {
 
 /// Whether a subquery gives the same result for the same outer values.
 fn is_stable(subquery: &Plan, kind: &SubqueryKind) -> bool {
-    fn rows_are_stable(plan: &Plan) -> bool {
-        let mut stable = true;
-        walk::exprs(plan, &mut |expr| stable &= expr.volatility() < Volatility::Volatile);
-        children(plan, &mut |child| stable = stable && rows_are_stable(child));
-        stable
-    }
     let mut stable = true;
     walk::kind_exprs(kind, &mut |expr| stable &= expr.volatility() < Volatility::Volatile);
-    stable && rows_are_stable(subquery)
+    stable && is_stable_plan(subquery)
 }
 
 /// The registers of outer rows that a subquery or its result reads, given those that the result

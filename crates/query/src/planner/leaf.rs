@@ -6,17 +6,19 @@ use std::sync::Arc;
 
 use super::Planner;
 use super::cost;
-use super::graph::Graph;
+use super::graph::{Graph, Node};
 use super::nested_loop::nested_loop;
 use super::order::{Price, Prices};
 use super::part::{Leaf, Part, Wanted};
 use super::pushdown::{is_open, push_down};
 use super::search::Search;
 use super::single::at_most_one;
+use super::stable;
 use crate::bound::{FromItem, Query, QueryBody, Source, SourceId};
 use crate::plan::{self, ColumnRead, JoinKind, Operator, Plan, Reg, Scan};
 use crate::registers::Registers;
 use expressions::expr::Expr;
+use expressions::function::Volatility;
 use values::error::SqlError;
 
 /// The estimate of a source.
@@ -325,6 +327,18 @@ impl LeafPrices<'_, '_, '_> {
         Some(Price { start: access.ahead, cost: access.cost + access.rows * cost::ROW, rows })
     }
 
+    /// Whether a source gives the same rows for the same outer values, as far as is known before it
+    /// is planned.
+    fn is_stable(&self, leaf: &Leaf, conditions: &[Expr]) -> bool {
+        let is_stable = |condition: &Expr| condition.volatility() < Volatility::Volatile;
+        conditions.iter().all(is_stable)
+            && match leaf {
+                Leaf::Query(query) => stable::is_stable(&mut query.clone()),
+                Leaf::Planned(part) => stable::is_stable_plan(&part.plan),
+                Leaf::Table(..) | Leaf::Joined(_) | Leaf::Full(_) => true,
+            }
+    }
+
     fn price(estimate: &Estimate, leaf: &Leaf) -> Price {
         // A part that is planned may compute all its rows before the first.
         let start = if matches!(leaf, Leaf::Planned(_)) { estimate.cost } else { 0.0 };
@@ -361,6 +375,28 @@ impl Prices for LeafPrices<'_, '_, '_> {
     fn run_in_order(&mut self, side: usize, clauses: &[usize]) -> Option<Price> {
         let (conditions, available) = self.running(side, clauses);
         self.ordered(side, &conditions, &available)
+    }
+
+    fn outer_values(&self, side: usize, clauses: &[usize]) -> f64 {
+        let Some(leaf) = &self.leaves[side] else { return f64::INFINITY };
+        let (conditions, _) = self.running(side, clauses);
+        let mut read = self.planner.leaf_needs(leaf);
+        conditions.iter().for_each(|condition| read.extend(self.planner.required(condition)));
+        let mut values = 1.0;
+        let mut depends = false;
+        for (Node { writes, base, rows, .. }, other) in self.graph.nodes.iter().zip(self.leaves) {
+            let Some(other) = other.as_ref().filter(|_| *writes != self.graph.nodes[side].writes) else {
+                continue;
+            };
+            let own = writes.intersection(&read);
+            let distinct: Vec<f64> =
+                own.map(|register| self.planner.distinct_values(other, *register, *base)).collect();
+            if !distinct.is_empty() {
+                depends = true;
+                values *= distinct.iter().product::<f64>().min(rows.max(1.0));
+            }
+        }
+        if depends && self.is_stable(leaf, &conditions) { values } else { f64::INFINITY }
     }
 
     fn has_key(&self, side: usize) -> bool {

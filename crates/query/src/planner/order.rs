@@ -23,6 +23,8 @@ use values::error::SqlError;
 const MOST_SEARCHED: usize = 12;
 /// A loop goes on as a hash join once it has met this many times the left rows that were expected.
 const MANY: f64 = 10.0;
+/// A loop that keeps the rows of its right side costs at most this fraction of one that does not.
+const CLEAR: f64 = 0.7;
 /// Work of pricing a join, in ns, and of looking at a split.
 const PRICING: usize = 500;
 const LOOKING: usize = 4;
@@ -50,6 +52,9 @@ pub(super) trait Prices {
     fn run(&mut self, side: usize, clauses: &[usize]) -> Price;
     /// The same in the wanted order, if a path gives that.
     fn run_in_order(&mut self, side: usize, clauses: &[usize]) -> Option<Price>;
+    /// Estimated combinations of the values of others on which these rows depend. Infinite if they
+    /// depend on more, or on nothing.
+    fn outer_values(&self, side: usize, clauses: &[usize]) -> f64;
     /// Whether an attached side's condition has a key for hashing.
     fn has_key(&self, side: usize) -> bool;
 }
@@ -59,6 +64,8 @@ pub(super) trait Prices {
 pub(super) enum Method {
     /// The right side runs for each left row.
     Loop,
+    /// The same, and its rows are kept by the values of the left row.
+    Memo,
     /// The right side is hashed.
     Hash,
 }
@@ -110,6 +117,29 @@ impl Way {
     }
 }
 
+/// One run of a loop's right side.
+#[derive(Clone, Copy)]
+struct Run {
+    price: Price,
+    /// Estimated combinations of the outer values on which it depends. Infinite if its rows cannot
+    /// be kept by them, and `None` before many left rows ask for it.
+    values: Option<f64>,
+}
+
+impl Run {
+    /// The work for so many left rows if the rows of each run are kept, unless that is no clear
+    /// gain. Nothing is known of few left rows, and the first ones hardly repeat values.
+    fn kept(&self, outer: f64, share: f64) -> Option<f64> {
+        let (price, values) = (self.price, self.values?);
+        if outer * share <= cost::GUESSED || values * 2.0 > outer * share {
+            return None;
+        }
+        let look = cost::MEMO_LOOK + price.rows * cost::MEMO_ROW;
+        let work = outer * look + values * (price.cost + cost::MEMO_KEEP + price.rows * cost::MEMO_ROW);
+        (work < outer * price.cost * CLEAR).then_some(work)
+    }
+}
+
 /// A set of sides that can be joined.
 struct Part {
     rows: f64,
@@ -142,7 +172,8 @@ struct Search<'g> {
     share: f64,
     parts: QuickMap<Set, Part>,
     rows: QuickMap<Set, f64>,
-    runs: QuickMap<(usize, Vec<usize>), Price>,
+    /// Prices of sides under clauses, and the outer values on which their rows depend.
+    runs: QuickMap<(usize, Vec<usize>), Run>,
     /// Prices of attached sides.
     alone: Vec<Option<Price>>,
     /// Whether a loop may read several sides again and again.
@@ -298,6 +329,7 @@ impl Search<'_> {
         // The number of left rows is a guess, unless there is one at most.
         let outer = if part.single { part.rows } else { part.rows.max(cost::GUESSED) };
         let methods = self.goal.methods;
+        let kept = looped.and_then(|run| Some((run.price.start, run.kept(part.rows, self.share)?)));
         let with = |way: Way, begins, start: f64, cost: f64, method| Way {
             start: way.start + start,
             cost: way.cost + cost + rows * cost::ROW,
@@ -307,9 +339,13 @@ impl Search<'_> {
         let mut ways = Vec::with_capacity(5);
         let begins = [(Some(part.best), Begins::Unordered), (part.ordered, Begins::Left)];
         for (way, begins) in begins.into_iter().filter_map(|(way, begins)| Some((way?, begins))) {
-            ways.extend(looped.map(|run| {
-                let cost = cost::of_method(methods.nested_loop, outer * run.cost);
-                with(way, begins, run.start, cost, Method::Loop)
+            ways.extend(looped.map(|Run { price, .. }| {
+                let cost = cost::of_method(methods.nested_loop, outer * price.cost);
+                with(way, begins, price.start, cost, Method::Loop)
+            }));
+            ways.extend(kept.map(|(start, work)| {
+                let cost = cost::of_method(methods.nested_loop, work);
+                with(way, begins, start, cost, Method::Memo)
             }));
             ways.extend(hashed.map(|right| {
                 let start = cost::of_method(methods.hash_join, right.cost + right.rows * cost::HASH_BUILD);
@@ -326,11 +362,11 @@ impl Search<'_> {
     }
 
     /// The price of the right set for each row of the left one.
-    fn run(&mut self, left: Set, right: Set) -> Option<Price> {
+    fn run(&mut self, left: Set, right: Set) -> Option<Run> {
         if right.count_ones() > 1 {
             let part = self.parts.get(&right)?;
-            let way = part.best;
-            return self.crosses.then_some(Price { start: way.start, cost: way.cost, rows: part.rows });
+            let price = Price { start: part.best.start, cost: part.best.cost, rows: part.rows };
+            return self.crosses.then_some(Run { price, values: None });
         }
         let side = right.trailing_zeros() as usize;
         if self.graph.nodes[side].endless && self.hashed(left, right).is_some() {
@@ -338,12 +374,23 @@ impl Search<'_> {
         }
         let clauses = self.graph.joining(left, side);
         let key = (side, clauses);
-        if let Some(price) = self.runs.get(&key) {
-            return Some(*price);
+        let known = self.runs.get(&key).copied();
+        let mut run = match known {
+            Some(run) => run,
+            None => Run { price: self.prices.run(side, &key.1), values: None },
+        };
+        let is_many = self.parts.get(&left).is_some_and(|part| part.rows * self.share > cost::GUESSED);
+        let may_be_kept = self.goal.methods.memoize
+            && is_many
+            && run.price.cost > cost::MEMO_LOOK
+            && !self.graph.nodes[side].endless;
+        if may_be_kept && run.values.is_none() {
+            run.values = Some(self.prices.outer_values(side, &key.1));
+        } else if known.is_some() {
+            return known;
         }
-        let price = self.prices.run(side, &key.1);
-        self.runs.insert(key, price);
-        Some(price)
+        self.runs.insert(key, run);
+        Some(run)
     }
 
     /// The price of the right side in the wanted order for the one row of the left set.
@@ -421,7 +468,7 @@ impl Search<'_> {
         let Some((left, right, method)) = way.split else {
             return Ok(Tree::Side(set.trailing_zeros() as usize, in_order && self.goal.has_order));
         };
-        let most = if method == Method::Loop { self.most_looped(left, right) } else { None };
+        let most = if method == Method::Hash { None } else { self.most_looped(left, right, method) };
         let left = self.tree(left, way.begins == Begins::Left)?;
         let right = match way.begins {
             Begins::Right => Tree::Side(right.trailing_zeros() as usize, true),
@@ -432,7 +479,7 @@ impl Search<'_> {
 
     /// The left rows of a loop beyond which a hash of the right side costs less. None if no hash is
     /// possible or there cannot be so many.
-    fn most_looped(&self, left: Set, right: Set) -> Option<f64> {
+    fn most_looped(&self, left: Set, right: Set, method: Method) -> Option<f64> {
         let (outer, side) = (self.parts.get(&left)?, right.trailing_zeros() as usize);
         if outer.single || right.count_ones() > 1 || !self.goal.methods.hash_join {
             return None;
@@ -444,7 +491,11 @@ impl Search<'_> {
             let part = self.parts.get(&right).filter(|_| self.graph.has_key(left, right))?;
             Price { start: part.best.start, cost: part.best.cost, rows: part.rows }
         };
-        let even = (hash.cost + hash.rows * cost::HASH_BUILD) / run.cost.max(1.0);
+        let step = match method {
+            Method::Memo => run.kept(outer.rows, self.share)? / outer.rows,
+            Method::Loop | Method::Hash => run.price.cost,
+        };
+        let even = (hash.cost + hash.rows * cost::HASH_BUILD) / step.max(1.0);
         let most = even.max(outer.rows * MANY);
         let bases = members(left).map(|side| &self.graph.nodes[side]).filter(|node| !node.attached);
         (most < bases.map(|node| node.base).product()).then_some(most)

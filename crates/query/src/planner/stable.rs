@@ -1,7 +1,9 @@
-//! Bound queries that give the same rows wherever they run.
+//! Bound queries and plans that give the same rows wherever they run.
 
 use crate::bound::walk::{self, Part};
 use crate::bound::{Query, Select};
+use crate::plan::walk::{children, exprs};
+use crate::plan::{Operator, Plan};
 use expressions::expr::Expr;
 use expressions::function::Volatility;
 
@@ -19,5 +21,13 @@ pub(super) fn is_stable(query: &mut Query) -> bool {
         Part::Locked(_) => stable = false,
         _ => {}
     });
+    stable
+}
+
+/// Whether a plan gives the same rows for the same outer values, and running it changes nothing.
+pub(super) fn is_stable_plan(plan: &Plan) -> bool {
+    let mut stable = !matches!(plan.operator, Operator::LockRows { .. });
+    exprs(plan, &mut |expr| stable &= expr.volatility() < Volatility::Volatile);
+    children(plan, &mut |child| stable = stable && is_stable_plan(child));
     stable
 }

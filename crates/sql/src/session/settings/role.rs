@@ -61,6 +61,7 @@ impl SettingsTable {
         match name {
             "enable_hashjoin" => methods.hash_join = on,
             "enable_nestloop" => methods.nested_loop = on,
+            "enable_memoize" => methods.memoize = on,
             "enable_indexscan" => methods.index_scan = on,
             "enable_seqscan" => methods.table_scan = on,
             "enable_sort" => methods.sort = on,
