@@ -76,12 +76,29 @@ impl<'s> Search<'s> {
         if path.sorted == 0 || self.otherwise != Otherwise::Sort {
             return None;
         }
-        let columns = self.order[..path.sorted].iter().filter_map(|key| self.own_column(&key.expr));
-        let sets = columns.map(|column| self.distinct(column)).product::<f64>().clamp(1.0, rows);
+        let sets = self.sets(path.sorted).min(rows);
         // The last set is read whole.
         let read = (self.share.of(rows) + 1.0 / sets).min(1.0);
         let sort = cost::of_method(self.methods.sort, cost::sort(rows * read, rows / sets));
         Some(path.ahead + (path.cost - path.ahead) * read + sort)
+    }
+
+    /// The cheapest path whose rows come by some leading keys of the wanted order, and how many
+    /// sets of rows are equal in these. Rows that are joined with them come so, too.
+    pub(super) fn best_presorted(&self) -> Option<(Access<'s>, f64)> {
+        let first = self.order.first().and_then(|key| self.own_column(&key.expr));
+        if first.is_none() || self.otherwise != Otherwise::Sort || !self.methods.incremental_sort {
+            return None;
+        }
+        let path = self.cheapest(|path| (path.sorted > 0 && !path.single).then_some(path.cost))?;
+        let sets = self.sets(path.sorted);
+        Some((path, sets))
+    }
+
+    /// How many sets of rows are equal in so many leading keys of the wanted order.
+    fn sets(&self, sorted: usize) -> f64 {
+        let columns = self.order[..sorted].iter().filter_map(|key| self.own_column(&key.expr));
+        columns.map(|column| self.distinct(column)).product::<f64>().max(1.0)
     }
 
     /// The cheapest path in the wanted order, which then holds for joined rows, too. One row is in

@@ -19,7 +19,7 @@ use super::part::{Leaf, Part, Semi, Side, Wanted};
 use super::pushdown::{is_open, push_down};
 use super::written::written;
 use crate::bound::{FromItem, Query, QueryBody};
-use crate::plan::{Estimate, JoinKind, Operator, Reg};
+use crate::plan::{Estimate, JoinKind, Operator, Plan, Reg};
 use crate::registers::Registers;
 use expressions::expr::Expr;
 use expressions::function::Comparison;
@@ -383,7 +383,8 @@ impl Planner<'_, '_> {
             Tree::Side(side, ordered) => {
                 let (leaf, own) = (join.leaf(side)?, std::mem::take(&mut join.own[side]));
                 let part = self.leaf(leaf, own, join.outside, join.wants(ordered))?;
-                return Ok((Part { sorted: 0, ordered: part.ordered && ordered, ..part }, 1 << side));
+                let sorted = if ordered { part.sorted } else { 0 };
+                return Ok((Part { sorted, ordered: part.ordered && ordered, ..part }, 1 << side));
             }
             Tree::Join(step) => *step,
         };
@@ -543,8 +544,9 @@ impl Planner<'_, '_> {
             right_registers: Vec::new(),
             ordered: false,
         };
-        let ordered = left.ordered && !matches!(kind, JoinKind::Right | JoinKind::Full);
-        Ok(Part { ordered, ..Part::new(operator, estimate) })
+        let keeps = !matches!(kind, JoinKind::Right | JoinKind::Full);
+        let (sorted, ordered) = if keeps { (left.sorted, left.ordered) } else { (0, false) };
+        Ok(Part { plan: Plan::new(operator, estimate), sorted, ordered })
     }
 }
 

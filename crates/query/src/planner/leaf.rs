@@ -136,7 +136,8 @@ impl Planner<'_, '_> {
             return self.filtered(part, late);
         }
         let search = self.search(source, &table, &conditions, available, wanted);
-        let access = wanted.ordered.then(|| search.best_in_order()).flatten();
+        let in_order = || search.best_in_order().or_else(|| Some(search.best_presorted()?.0));
+        let access = wanted.ordered.then(in_order).flatten();
         let access = access.unwrap_or_else(|| search.best());
         let (path, entry) =
             (access.path(&table)?, access.scanned_index().and_then(|index| search.covering(index)));
@@ -361,6 +362,19 @@ impl Prices for LeafPrices<'_, '_, '_> {
 
     fn in_order(&mut self, side: usize) -> Option<Price> {
         self.ordered(side, &self.own[side], self.outside)
+    }
+
+    fn presorted(&mut self, side: usize) -> Option<(Price, f64)> {
+        let Some(Leaf::Table(source, table)) = &self.leaves[side] else { return None };
+        if table.is_virtual() {
+            return None;
+        }
+        let conditions = &self.own[side];
+        let search = self.planner.search(*source, table, conditions, self.outside, self.wanted);
+        let (access, sets) = search.best_presorted()?;
+        let rows = (search.rows * search.kept(conditions)).min(access.rows).max(1.0);
+        let cost = access.cost + access.rows * cost::ROW;
+        Some((Price { start: access.ahead, cost, rows }, sets))
     }
 
     fn run(&mut self, side: usize, clauses: &[usize]) -> Price {

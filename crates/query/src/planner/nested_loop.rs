@@ -35,9 +35,10 @@ pub(super) fn looped_parts(kind: JoinKind, left: Part, right: Part, keeps: bool)
     let ordered = left.ordered || (at_most_one(&left.plan) && right.ordered);
     let is_one_row = |part: &Part| matches!(part.plan.operator, Operator::OneRow);
     let keeps = keeps && !is_one_row(&left) && !is_one_row(&right) && is_stable_plan(&right.plan);
+    let sorted = left.sorted;
     let mut plan = nested_loop(kind, left.plan, right.plan, None);
     if let Operator::NestedLoop { memo, .. } = &mut plan.operator {
         *memo = keeps.then(Vec::new);
     }
-    Part { plan, sorted: 0, ordered }
+    Part { plan, sorted, ordered }
 }

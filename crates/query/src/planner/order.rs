@@ -48,6 +48,9 @@ pub(super) trait Prices {
     fn alone(&mut self, side: usize) -> Price;
     /// The same in the wanted order, if a path gives that.
     fn in_order(&mut self, side: usize) -> Option<Price>;
+    /// The rows of a side by some leading keys of the wanted order, if a path gives that. Also, how
+    /// many sets of them are equal in these.
+    fn presorted(&mut self, side: usize) -> Option<(Price, f64)>;
     /// The rows of a side for one row of others, under these clauses.
     fn run(&mut self, side: usize, clauses: &[usize]) -> Price;
     /// The same in the wanted order, if a path gives that.
@@ -170,6 +173,9 @@ struct Search<'g> {
     goal: Goal,
     /// The fraction of all rows that the query reads.
     share: f64,
+    /// How many sets of rows are equal in the leading keys that stand for the wanted order, where no
+    /// side gives all of it. The joined rows are sorted set by set.
+    sets: Option<f64>,
     parts: QuickMap<Set, Part>,
     rows: QuickMap<Set, f64>,
     /// Prices of sides under clauses, and the outer values on which their rows depend.
@@ -185,7 +191,8 @@ pub(super) fn cheapest(graph: &Graph, prices: &mut dyn Prices, goal: Goal) -> Re
     let share = goal.share.of(graph.rows(graph.all()));
     let alone = vec![None; graph.nodes.len()];
     let (parts, rows, runs) = (QuickMap::default(), QuickMap::default(), QuickMap::default());
-    let mut search = Search { graph, prices, goal, share, parts, rows, runs, alone, crosses: false };
+    let (sets, crosses) = (None, false);
+    let mut search = Search { graph, prices, goal, share, sets, parts, rows, runs, alone, crosses };
     search.start();
     if graph.nodes.len() <= MOST_SEARCHED {
         search.search()?;
@@ -212,6 +219,23 @@ impl Search<'_> {
                 _ => self.prices.in_order(side).map(|price| way(price, Begins::Left)),
             };
             self.parts.insert(1 << side, Part { rows: node.rows, single: node.single, best, ordered });
+        }
+        if self.goal.has_order && self.parts.values().all(|part| part.ordered.is_none()) {
+            self.presort();
+        }
+    }
+
+    /// Looks for a side whose rows come by the leading keys of the wanted order.
+    fn presort(&mut self) {
+        for side in (0..self.graph.nodes.len()).filter(|&side| !self.graph.nodes[side].is_dependent()) {
+            let Some((price, sets)) = self.prices.presorted(side) else { continue };
+            let Some(part) = self.parts.get_mut(&(1 << side)) else { continue };
+            let way = Way { start: price.start, cost: price.cost, split: None, begins: Begins::Left };
+            part.ordered = Some(way);
+            self.sets = Some(sets);
+            // The last set is read whole.
+            self.share = (self.share + 1.0 / sets).min(1.0);
+            return;
         }
     }
 
@@ -398,7 +422,7 @@ impl Search<'_> {
         let side = right.trailing_zeros() as usize;
         let is_one = right.count_ones() == 1 && !self.graph.nodes[side].attached;
         let left_part = self.parts.get(&left)?;
-        if !self.goal.has_order || !is_one || !left_part.single {
+        if !self.goal.has_order || self.sets.is_some() || !is_one || !left_part.single {
             return None;
         }
         let clauses = self.graph.joining(left, side);
@@ -454,7 +478,13 @@ impl Search<'_> {
             true => self.goal.otherwise.work(part.rows, self.goal.share, self.goal.methods),
             false => 0.0,
         };
-        let in_order = part.ordered.is_some_and(|way| way.of_share(self.share) <= part.best.cost + sort);
+        let sort_sets = |sets: f64| {
+            let work = cost::sort(part.rows * self.share, part.rows / sets.min(part.rows));
+            cost::of_method(self.goal.methods.sort, work)
+        };
+        let rest = self.sets.map_or(0.0, sort_sets);
+        let in_order =
+            part.ordered.is_some_and(|way| way.of_share(self.share) + rest <= part.best.cost + sort);
         self.tree(all, in_order)
     }
 

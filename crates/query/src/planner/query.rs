@@ -303,7 +303,7 @@ impl Planner<'_, '_> {
         match distinct {
             Distinct::No => part,
             Distinct::All(keys) => {
-                if part.ordered {
+                if part.ordered || part.sorted > 0 {
                     keep_order(&mut part.plan);
                 }
                 let rows = different.map_or(part.rows() * GROUPS, |rows| rows.min(part.rows())).max(1.0);
@@ -532,7 +532,7 @@ pub(super) struct RowLocks {
 }
 
 /// A part sorted by these keys. It reads a share of the sorted rows, the first ones up to a limit.
-fn sorted(part: Part, keys: Vec<SortKey>, (limit, share): (Option<Expr>, Share)) -> Part {
+fn sorted(mut part: Part, keys: Vec<SortKey>, (limit, share): (Option<Expr>, Share)) -> Part {
     if keys.is_empty() {
         return part;
     }
@@ -541,6 +541,8 @@ fn sorted(part: Part, keys: Vec<SortKey>, (limit, share): (Option<Expr>, Share))
     let presorted = part.sorted;
     if presorted == 0 {
         estimate.start = estimate.cost;
+    } else {
+        keep_order(&mut part.plan);
     }
     let node = |input| Operator::Sort { input, keys, presorted, keep: Vec::new(), limit };
     part.below(node, estimate)
