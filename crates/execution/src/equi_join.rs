@@ -1,18 +1,21 @@
 //! Joins on equal keys: when two rows match, and which rows the join gives. The hash join
-//! ([`super::join`]) and the merge join ([`super::merge`]) share these rules.
+//! ([`super::join`]), its merge of sorted rows ([`super::merge`]) and the merge join
+//! ([`super::merge_join`]) share these rules.
 //!
-//! What must hold: both joins give the same rows, because the merge join replaces a hash join that
+//! What must hold: all give the same rows, because a merge of sorted rows replaces a hash join that
 //! outgrows `work_mem`.
 
 use super::memory::{give, null_all, unpack_registers};
 use super::records::Keys;
 use super::{Arena, Executor, File, Flow, Sink, run};
 use expressions::expr::Expr;
-use query::plan::{JoinKind, Operator, Plan, Reg};
+use query::plan::{EquiMethod, JoinKind, Operator, Plan, Reg};
 use values::error::SqlError;
+use values::key::KeyOrder;
 use values::work::tick_parts;
 
 /// A join whose condition compares keys of the two sides.
+#[derive(Clone, Copy)]
 pub(super) struct EquiJoin<'s> {
     pub kind: JoinKind,
     pub left: &'s Plan,
@@ -23,6 +26,8 @@ pub(super) struct EquiJoin<'s> {
     pub test: Option<&'s Plan>,
     pub left_registers: &'s [Reg],
     pub right_registers: &'s [Reg],
+    /// Whether each key descends, in a merge of two inputs that come in the order of the keys.
+    pub descending: &'s [bool],
     /// The plan above relies on the order of the left rows.
     pub ordered: bool,
 }
@@ -30,7 +35,7 @@ pub(super) struct EquiJoin<'s> {
 impl<'s> EquiJoin<'s> {
     /// The join of a plan's node.
     pub(super) fn of(plan: &'s Plan) -> Result<EquiJoin<'s>, SqlError> {
-        let Operator::HashJoin {
+        let Operator::EquiJoin {
             kind,
             left,
             right,
@@ -39,10 +44,14 @@ impl<'s> EquiJoin<'s> {
             test,
             left_registers,
             right_registers,
-            ordered,
+            method,
         } = &plan.operator
         else {
-            return Err(SqlError::internal("a hash join of another node"));
+            return Err(SqlError::internal("a join on keys of another node"));
+        };
+        let (ordered, descending): (bool, &[bool]) = match method {
+            EquiMethod::Hash { ordered } => (*ordered, &[]),
+            EquiMethod::Merge(order) => (true, &order.descending),
         };
         Ok(EquiJoin {
             kind: *kind,
@@ -53,7 +62,8 @@ impl<'s> EquiJoin<'s> {
             test: test.as_deref(),
             left_registers,
             right_registers,
-            ordered: *ordered,
+            descending,
+            ordered,
         })
     }
 
@@ -66,8 +76,8 @@ impl<'s> EquiJoin<'s> {
         matches!(self.kind, JoinKind::Semi | JoinKind::Anti)
     }
 
-    /// Appends the bytes of a row's join key. Returns false if a part is NULL, which matches
-    /// nothing.
+    /// Appends the bytes of a row's join key, which order as the inputs of a merge do. Returns
+    /// false if a part is NULL, which matches nothing.
     pub(super) fn key<'x>(
         &self,
         cx: &mut Executor<'s>,
@@ -78,13 +88,14 @@ impl<'s> EquiJoin<'s> {
     ) -> Result<bool, SqlError> {
         key.clear();
         tick_parts(self.keys.len())?;
-        for (of_left, of_right) in self.keys {
+        for (at, (of_left, of_right)) in self.keys.iter().enumerate() {
             let expr = if left { of_left } else { of_right };
             let value = cx.eval(expr, file, arena)?;
             if value.is_null() {
                 return Ok(false);
             }
-            maker.plain(value, key)?;
+            let descending = self.descending.get(at) == Some(&true);
+            maker.ordered(value, KeyOrder { descending, nulls_first: false }, key)?;
         }
         Ok(true)
     }

@@ -43,9 +43,11 @@ pub mod measures;
 mod memo;
 pub mod memory;
 mod merge;
+mod merge_join;
 mod modify;
 pub mod out_of_line;
 mod pending;
+mod pulled;
 mod ranges;
 mod records;
 mod removals;
@@ -76,7 +78,7 @@ use expressions::context::EvalContext;
 use expressions::expr::Expr;
 use expressions::lists::Lists;
 use measures::Measures;
-use query::plan::{Operator, Plan, Reg};
+use query::plan::{EquiMethod, Operator, Plan, Reg};
 use row_numbers::RowNumbers;
 pub use session::RunningSession;
 use values::environment::Environment;
@@ -392,7 +394,12 @@ fn run_rest<'s, 'x>(
             join::NestedLoop { kind, left, right, condition, right_registers, memo, beyond, node }
                 .run(cx, file, arena, sink)
         }
-        Operator::HashJoin { .. } => equi_join::EquiJoin::of(plan)?.run(cx, file, arena, sink),
+        Operator::EquiJoin { method: EquiMethod::Hash { .. }, .. } => {
+            equi_join::EquiJoin::of(plan)?.run(cx, file, arena, sink)
+        }
+        Operator::EquiJoin { method: EquiMethod::Merge(order), .. } => {
+            merge_join::merge_join(cx, (equi_join::EquiJoin::of(plan)?, &order.start), file, arena, sink)
+        }
         Operator::Subquery { input, subquery, kind, output, correlated, parameters, keep, guard } => {
             let (output, correlated, guard) = (*output, *correlated, guard.as_deref());
             subquery::Subquery { input, subquery, kind, output, correlated, parameters, keep, guard }

@@ -1,5 +1,5 @@
 //! A hash join whose right side does not fit in memory: both sides are sorted by the bytes of their
-//! keys and merged.
+//! keys and merged. [`super::merge_join`] merges inputs that come in the order of their keys.
 //!
 //! The right rows of one key are gathered ([`Rows`]) and read again for each left row of that key.
 //! So a key may have any number of rows on both sides. If the plan above relies on the left rows'

@@ -18,6 +18,8 @@ use crate::plan::Truths;
 pub struct Methods {
     /// Hash joins.
     pub hash_join: bool,
+    /// Merge joins.
+    pub merge_join: bool,
     /// Nested loops.
     pub nested_loop: bool,
     /// Nested loops that keep the rows of their right side.
@@ -34,6 +36,8 @@ pub struct Methods {
     pub sort: bool,
     /// Sorts of rows that come by the first keys.
     pub incremental_sort: bool,
+    /// Bytes that an operator may keep in memory.
+    pub work_mem: usize,
     /// The most items of FROM whose order a JOIN leaves to the planner.
     pub join_collapse_limit: usize,
 }
@@ -42,6 +46,7 @@ impl Default for Methods {
     fn default() -> Self {
         Self {
             hash_join: true,
+            merge_join: true,
             nested_loop: true,
             memoize: true,
             index_scan: true,
@@ -50,6 +55,7 @@ impl Default for Methods {
             index_only_scan: true,
             sort: true,
             incremental_sort: true,
+            work_mem: 4 << 20,
             join_collapse_limit: 100,
         }
     }

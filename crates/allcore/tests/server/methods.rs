@@ -11,11 +11,22 @@ use crate::common::Server;
 use crate::differential::{answer, scripts};
 
 /// Scripts about joins, subqueries, groups and orders. ALLCORE_THEMES names others.
-const THEMES: [&str; 7] =
-    ["full_joins", "grouped_subqueries", "joins", "lateral", "ordering", "semi_joins", "subqueries_in_joins"];
+const THEMES: [&str; 10] = [
+    "full_joins",
+    "grouped_subqueries",
+    "joined_orders",
+    "joins",
+    "kept_rows",
+    "lateral",
+    "merge_joins",
+    "ordering",
+    "semi_joins",
+    "subqueries_in_joins",
+];
 /// The settings that switch a method of the planner off.
-pub const METHODS: [&str; 9] = [
+pub const METHODS: [&str; 10] = [
     "enable_hashjoin",
+    "enable_mergejoin",
     "enable_nestloop",
     "enable_memoize",
     "enable_indexscan",

@@ -90,6 +90,9 @@ impl Way {
     fn all(dice: &mut Dice) -> Vec<Way> {
         let off = |method: &str| format!("{method} = off");
         let mut ways: Vec<Way> = METHODS.iter().map(|method| Way::new(vec![off(method)])).collect();
+        // Merge joins, and loops that keep the rows of their right side.
+        ways.push(Way::new(vec![off("enable_hashjoin"), off("enable_nestloop")]));
+        ways.push(Way::new(vec![off("enable_hashjoin"), off("enable_mergejoin")]));
         for _ in 0..3 {
             let some = METHODS.iter().filter(|_| dice.roll(3) == 0).map(|method| off(method));
             ways.push(Way::new(some.collect()));

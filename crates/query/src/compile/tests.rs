@@ -149,7 +149,7 @@ const SHAPES: &[(&str, &[&str])] = &[
     ),
     (
         "select * from t where exists (select 1 from u where u.t_a = t.a)",
-        &["Hash Semi Join", "  ->  Seq Scan on t", "  ->  Hash", "        ->  Seq Scan on u"],
+        &["Merge Semi Join", "  ->  Seq Scan on t", "  ->  Index Only Scan using u_t_a on u"],
     ),
     (
         "select count(*) from t",
@@ -291,7 +291,7 @@ const CONDITIONS: &[(&str, &[&str])] = &[
     ("select t_a, count(*) from u group by t_a having count(*) > 1", &["Group Key: t_a", "Filter: (count(*) > 1)"]),
     ("select * from t join u on u.t_a = t.a where t.c = 2", &["Filter: (c = 2)", "Index Cond: (t_a = t.a)"]),
     ("select * from t join u on u.t_a = t.a", &["Hash Cond: (u.t_a = t.a)"]),
-    ("select * from t where exists (select 1 from u where t_a = a)", &["Hash Cond: (t.a = u.t_a)"]),
+    ("select * from t where exists (select 1 from u where t_a = a)", &["Merge Cond: (t.a = u.t_a)", "Index Cond: (t_a >= t.a)"]),
     ("select * from (select * from t order by b limit 9) s where c = 3", &["Filter: (c = 3)", "Sort Key: b"]),
     ("select * from u where t_a = 7 order by name desc nulls last", &["Sort Key: name DESC NULLS LAST", "Index Cond: (t_a = 7)"]),
 ];

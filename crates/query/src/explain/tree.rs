@@ -6,7 +6,8 @@ use super::names;
 use super::node::{Node, NodeFigures, Role};
 use super::{Actual, Result, SHOWING};
 use crate::plan::{
-    CommonTable, HashBeyond, JoinKind, Operator, Plan, Reg, RunCondition, SetKind, SetSide, SetStage, SortKey,
+    CommonTable, EquiMethod, HashBeyond, JoinKind, Operator, Plan, Reg, RunCondition, SetKind, SetSide,
+    SetStage, SortKey,
 };
 use crate::planner::OFF;
 use catalog::Catalog;
@@ -62,11 +63,20 @@ impl Explainer<'_> {
                 let hashed = beyond.as_deref().and_then(|beyond| self.went_on(beyond));
                 self.nested_loop(plan)?.text("Hash Join Beyond", hashed)
             }
-            Operator::HashJoin { kind, left, right, keys, condition, test, .. } => {
-                let shown = join("Hash Join", "Hash", *kind)
-                    .text("Hash Cond", self.equalities(keys))
+            Operator::EquiJoin { kind, left, right, keys, condition, test, method, .. } => {
+                let (node, name, label) = match method {
+                    EquiMethod::Hash { .. } => ("Hash Join", "Hash", "Hash Cond"),
+                    EquiMethod::Merge(_) => ("Merge Join", "Merge", "Merge Cond"),
+                };
+                let shown = join(node, name, *kind)
+                    .text(label, self.equalities(keys))
                     .text("Join Filter", self.shown(condition.as_ref()));
-                self.hash_join(shown, (left, right), test.as_deref())?
+                match method {
+                    EquiMethod::Hash { .. } => self.hash_join(shown, (left, right), test.as_deref())?,
+                    EquiMethod::Merge(_) => {
+                        shown.child(Role::Outer, self.node(left)?).child(Role::Inner, self.node(right)?)
+                    }
+                }
             }
             Operator::Subquery { .. } => {
                 let (below, links) = subqueries(plan);
@@ -206,7 +216,7 @@ impl Explainer<'_> {
 
     /// The left rows after which a loop went on as a hash join, if it did.
     fn went_on(&self, beyond: &HashBeyond) -> Option<String> {
-        let Operator::HashJoin { right, .. } = &beyond.join.operator else { return None };
+        let Operator::EquiJoin { right, .. } = &beyond.join.operator else { return None };
         (self.actual_of(right).loops > 0).then(|| format!("{} rows", beyond.rows))
     }
 
@@ -381,7 +391,7 @@ fn tests_rows(plan: &Plan) -> bool {
         | Operator::Function { .. }
         | Operator::CommonScan { .. }
         | Operator::NestedLoop { .. }
-        | Operator::HashJoin { .. }
+        | Operator::EquiJoin { .. }
         | Operator::Aggregate { .. } => true,
         _ => false,
     }

@@ -259,13 +259,14 @@ pub enum Operator {
         /// How the join goes on if it meets many more left rows than were expected.
         beyond: Option<Box<HashBeyond>>,
     },
-    /// Builds a hash table of the right side, then probes it with each left row.
-    HashJoin {
-        /// The kind.
+    /// Joins rows whose keys are equal. It reads each side once.
+    EquiJoin {
+        /// The kind. Right and Full need a hash.
         kind: JoinKind,
-        /// The probing side.
+        /// The side whose rows stream.
         left: Box<Plan>,
-        /// The side kept in memory. It must not read the left side's registers.
+        /// The side whose rows are kept. It must not read the left side's registers, but for the
+        /// beginning of a merge.
         right: Box<Plan>,
         /// Pairs of key expressions of equal type. The left one reads left registers, the right one
         /// right registers.
@@ -279,8 +280,8 @@ pub enum Operator {
         left_registers: Vec<Reg>,
         /// The right registers kept, set to NULL for an unmatched left row.
         right_registers: Vec<Reg>,
-        /// Whether a node above relies on the order of the left rows.
-        ordered: bool,
+        /// How rows of equal keys meet.
+        method: EquiMethod,
     },
     /// Runs a subquery for every input row and writes its one result to a register.
     Subquery {
@@ -416,6 +417,27 @@ pub enum Operator {
     Update(Box<Update>),
     /// DELETE. It outputs the deleted rows.
     Delete(Box<Delete>),
+}
+
+/// How the rows of a join on equal keys meet.
+#[derive(Debug)]
+pub enum EquiMethod {
+    /// A hash table of the right side, which each left row probes.
+    Hash {
+        /// Whether a node above relies on the order of the left rows.
+        ordered: bool,
+    },
+    /// Both sides come in the order of the keys.
+    Merge(Box<MergeOrder>),
+}
+
+/// The order of the two sides of a merge join.
+#[derive(Debug)]
+pub struct MergeOrder {
+    /// Whether each key descends.
+    pub descending: Vec<bool>,
+    /// The left registers that the right side reads, of the first left row with a key.
+    pub start: Vec<Reg>,
 }
 
 /// The rows for which a subquery runs.

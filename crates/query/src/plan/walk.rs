@@ -34,7 +34,7 @@ pub(crate) fn children<'p>(plan: &'p Plan, visit: &mut dyn FnMut(&'p Plan)) {
             visit(right);
             beyond.iter().for_each(|beyond| visit(&beyond.join));
         }
-        Operator::HashJoin { left, right, test, .. } => {
+        Operator::EquiJoin { left, right, test, .. } => {
             visit(left);
             visit(right);
             test.iter().for_each(|test| visit(test));
@@ -93,7 +93,7 @@ pub(crate) fn children_mut(root: &mut Plan, visit: &mut dyn FnMut(&mut Plan)) {
             visit(right);
             beyond.iter_mut().for_each(|beyond| visit(&mut beyond.join));
         }
-        Operator::HashJoin { left, right, test, .. } => {
+        Operator::EquiJoin { left, right, test, .. } => {
             visit(left);
             visit(right);
             test.iter_mut().for_each(|test| visit(test));
@@ -174,7 +174,7 @@ macro_rules! node_exprs {
                 $visit(expr)
             }),
             Operator::NestedLoop { condition, .. } => condition.$iter().for_each($visit),
-            Operator::HashJoin { keys, condition, .. } => {
+            Operator::EquiJoin { keys, condition, .. } => {
                 keys.$iter().for_each(|pair| {
                     let (left, right) = pair;
                     $visit(left);

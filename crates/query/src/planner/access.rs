@@ -9,6 +9,7 @@
 use super::bounding::Clause;
 use super::cost;
 use super::part::{Otherwise, Share};
+use super::price::Sets;
 use super::reach::{Matched, Reach, Reached, key_range};
 use super::search::Search;
 use crate::plan::{AccessPath, KeyRange, KeyValue, TreePart};
@@ -83,15 +84,15 @@ impl<'s> Search<'s> {
         Some(path.ahead + (path.cost - path.ahead) * read + sort)
     }
 
-    /// The cheapest path whose rows come by some leading keys of the wanted order, and how many
-    /// sets of rows are equal in these. Rows that are joined with them come so, too.
-    pub(super) fn best_presorted(&self) -> Option<(Access<'s>, f64)> {
+    /// The cheapest path whose rows come by some leading keys of the wanted order, and these keys.
+    /// Rows that are joined with them come so, too.
+    pub(super) fn best_presorted(&self) -> Option<(Access<'s>, Sets)> {
         let first = self.order.first().and_then(|key| self.own_column(&key.expr));
         if first.is_none() || self.otherwise != Otherwise::Sort || !self.methods.incremental_sort {
             return None;
         }
         let path = self.cheapest(|path| (path.sorted > 0 && !path.single).then_some(path.cost))?;
-        let sets = self.sets(path.sorted);
+        let sets = Sets { keys: path.sorted, count: self.sets(path.sorted) };
         Some((path, sets))
     }
 

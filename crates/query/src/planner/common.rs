@@ -156,7 +156,7 @@ fn readers(plan: &Plan, id: u32, weight: u32) -> u32 {
             let hashed: u32 = beyond.iter().map(|beyond| readers(&beyond.join, id, 2)).sum();
             return readers(left, id, weight) + readers(right, id, 2) + hashed;
         }
-        Operator::HashJoin { left, right, test, .. } => {
+        Operator::EquiJoin { left, right, test, .. } => {
             let of_pairs: u32 = test.iter().map(|test| readers(test, id, 2)).sum();
             return readers(left, id, weight) + readers(right, id, weight) + of_pairs;
         }

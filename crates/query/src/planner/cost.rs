@@ -30,6 +30,13 @@ pub(super) const KEYED_ROW: f64 = 3.0;
 pub(super) const HASH_BUILD: f64 = 1.5;
 /// Work of one lookup in a hash table.
 pub(super) const HASH_PROBE: f64 = 0.8;
+/// Work of one left and of one right row of a merge join.
+pub(super) const MERGE_LEFT: f64 = 0.4;
+pub(super) const MERGE_RIGHT: f64 = 0.8;
+/// Bytes of a row in a hash table, and the work of a row of either side if it outgrows `work_mem`:
+/// both sides are sorted.
+pub(super) const HASH_BYTES: f64 = 150.0;
+pub(super) const SPILLED: f64 = 1.2;
 /// Work of looking up the kept rows of a loop's right side, of keeping those of one run, and of
 /// each such row.
 pub(super) const MEMO_LOOK: f64 = 0.8;

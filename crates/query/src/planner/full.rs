@@ -56,7 +56,7 @@ impl Planner<'_, '_> {
         let rest = on.into_iter().filter(|expr| !self.is_key(expr, &left_writes, &right_writes)).collect();
         let mut part = self.hash_join(JoinKind::Full, left, right, keys, rest)?;
         if !late.is_empty()
-            && let Operator::HashJoin { test, .. } = &mut part.plan.operator
+            && let Operator::EquiJoin { test, .. } = &mut part.plan.operator
         {
             let one = Part::one();
             *test = Some(Box::new(self.filtered(one, late)?.plan));

@@ -24,7 +24,7 @@ use super::pushdown::Inlined;
 use super::safe::is_safe;
 use super::stable::is_stable;
 use crate::bound::{Distinct, FromItem, Query, QueryBody, Select, Source};
-use crate::plan::{AggregateCall, Estimate, JoinKind, Operator, Reg, SubqueryKind};
+use crate::plan::{AggregateCall, EquiMethod, Estimate, JoinKind, Operator, Reg, SubqueryKind};
 use crate::registers;
 use expressions::expr::Expr;
 use expressions::function::AggregateKind;
@@ -60,7 +60,7 @@ impl Grouped {
             cost: build + outer.cost() + rows * cost::HASH_PROBE,
             rows,
         };
-        let operator = Operator::HashJoin {
+        let operator = Operator::EquiJoin {
             kind: JoinKind::Left,
             left: Box::new(outer.plan),
             right: Box::new(part.plan),
@@ -69,7 +69,7 @@ impl Grouped {
             test: None,
             left_registers: Vec::new(),
             right_registers: Vec::new(),
-            ordered: false,
+            method: EquiMethod::Hash { ordered: false },
         };
         let joined = Part { ordered, ..Part::new(operator, estimate) };
         joined.below(|input| Operator::Project { input, expressions: vec![(value, output)] }, estimate)

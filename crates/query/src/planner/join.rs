@@ -9,9 +9,9 @@
 
 use super::Planner;
 use super::cost;
+use super::equalities::{has_one_type, key_pair};
 use super::gather::Gathered;
 use super::graph::{Clause, Graph, MOST_SIDES, Node, Set, members};
-use super::hash_keys::{has_one_type, key_pair};
 use super::leaf::{LeafPrices, after_test};
 use super::nested_loop::looped_parts;
 use super::order::{self, Goal, Join, Method, Tree};
@@ -19,7 +19,7 @@ use super::part::{Leaf, Part, Semi, Side, Wanted};
 use super::pushdown::{is_open, push_down};
 use super::written::written;
 use crate::bound::{FromItem, Query, QueryBody};
-use crate::plan::{Estimate, JoinKind, Operator, Plan, Reg};
+use crate::plan::{EquiMethod, Estimate, JoinKind, Operator, Plan, Reg};
 use crate::registers::Registers;
 use expressions::expr::Expr;
 use expressions::function::Comparison;
@@ -45,18 +45,18 @@ pub(super) struct Building<'j> {
     /// The subqueries among them that are planned, for loops that run them with conditions inside.
     queries: Vec<Option<Box<Query>>>,
     /// How attached sides join the others.
-    kinds: Vec<JoinKind>,
+    pub(super) kinds: Vec<JoinKind>,
     /// The conditions of each side alone, or of the join that attaches it.
     pub(super) own: Vec<Vec<Expr>>,
     /// Whether each condition of the graph is applied.
     pub(super) used: Vec<bool>,
-    outside: &'j Registers,
+    pub(super) outside: &'j Registers,
     wanted: Wanted<'j>,
 }
 
 impl Building<'_> {
     /// The registers of some sides.
-    fn writes(&self, set: Set) -> Registers {
+    pub(super) fn writes(&self, set: Set) -> Registers {
         members(set).flat_map(|side| &self.graph.nodes[side].writes).copied().collect()
     }
 
@@ -65,7 +65,7 @@ impl Building<'_> {
         if ordered { Wanted { ordered, ..self.wanted } } else { Wanted::default() }
     }
 
-    fn leaf(&mut self, side: usize) -> Result<Leaf, SqlError> {
+    pub(super) fn leaf(&mut self, side: usize) -> Result<Leaf, SqlError> {
         self.leaves[side].take().ok_or_else(|| SqlError::internal("a source joined twice"))
     }
 
@@ -85,7 +85,7 @@ impl Building<'_> {
     }
 
     /// Marks the conditions of a class as applied that join the two sets.
-    fn use_class(&mut self, class: Option<usize>, left: Set, right: Set) {
+    pub(super) fn use_class(&mut self, class: Option<usize>, left: Set, right: Set) {
         for (clause, used) in self.graph.clauses.iter().zip(&mut self.used) {
             *used |= class.is_some() && clause.class == class && clause.joins(left, right);
         }
@@ -378,7 +378,7 @@ impl Planner<'_, '_> {
     }
 
     /// The plan of an order of joins, and its sides.
-    fn built(&mut self, tree: Tree, join: &mut Building<'_>) -> Result<(Part, Set), SqlError> {
+    pub(super) fn built(&mut self, tree: Tree, join: &mut Building<'_>) -> Result<(Part, Set), SqlError> {
         let step = match tree {
             Tree::Side(side, ordered) => {
                 let (leaf, own) = (join.leaf(side)?, std::mem::take(&mut join.own[side]));
@@ -386,23 +386,32 @@ impl Planner<'_, '_> {
                 let sorted = if ordered { part.sorted } else { 0 };
                 return Ok((Part { sorted, ordered: part.ordered && ordered, ..part }, 1 << side));
             }
+            Tree::Keyed(_) => return Err(SqlError::internal("a side of no merge")),
             Tree::Join(step) => *step,
         };
-        let Join { left, right, method, rows, cost, most } = step;
+        let Join { left, right, method, rows, cost, most, merging } = step;
+        if let (Tree::Keyed(side), Some(merging)) = (&right, merging) {
+            let (mut part, set) = self.merge_joined(left, (*side, merging), join)?;
+            part.plan.estimate = Estimate { cost, rows, ..part.plan.estimate };
+            let rest = join.rest(set);
+            let mut part = self.filtered(part, rest)?;
+            part.plan.estimate.rows = rows;
+            return Ok((part, set));
+        }
         let (left, left_set) = self.built(left, join)?;
         let (mut part, set) = match right {
             Tree::Side(side, _) if join.graph.nodes[side].attached => {
                 (self.attached_side(left, left_set, side, (method, most), join)?, left_set | 1 << side)
             }
-            Tree::Side(side, ordered) if method != Method::Hash => {
+            Tree::Side(side, ordered) if matches!(method, Method::Loop | Method::Memo) => {
                 let keeps = method == Method::Memo;
                 (self.looped(left, left_set, (side, ordered, keeps, most), join)?, left_set | 1 << side)
             }
             right => {
                 let (right, right_set) = self.built(right, join)?;
                 let part = match method {
-                    Method::Hash => self.hashed(left, right, (left_set, right_set), join)?,
                     Method::Loop | Method::Memo => looped_parts(JoinKind::Inner, left, right, false),
+                    _ => self.hashed(left, right, (left_set, right_set), join)?,
                 };
                 (part, left_set | right_set)
             }
@@ -482,7 +491,7 @@ impl Planner<'_, '_> {
     ) -> Result<Part, SqlError> {
         let on = std::mem::take(&mut join.own[side]);
         let (left_writes, right_writes) = (join.writes(left_set), join.writes(1 << side));
-        if method != Method::Hash {
+        if matches!(method, Method::Loop | Method::Memo) {
             // The right side runs for each left row, so it can check the whole condition itself.
             let available: Registers = left_writes.union(join.outside).copied().collect();
             let leaf = self.leaf_of_loop(side, &on, &available, join)?;
@@ -533,7 +542,7 @@ impl Planner<'_, '_> {
             cost: build + left.cost() + left.rows() * cost::HASH_PROBE,
             rows: larger,
         };
-        let operator = Operator::HashJoin {
+        let operator = Operator::EquiJoin {
             kind,
             left: Box::new(left.plan),
             right: Box::new(right.plan),
@@ -542,7 +551,7 @@ impl Planner<'_, '_> {
             test: None,
             left_registers: Vec::new(),
             right_registers: Vec::new(),
-            ordered: false,
+            method: EquiMethod::Hash { ordered: false },
         };
         let keeps = !matches!(kind, JoinKind::Right | JoinKind::Full);
         let (sorted, ordered) = if keeps { (left.sorted, left.ordered) } else { (0, false) };

@@ -6,7 +6,7 @@
 use super::stable::is_stable_plan;
 use super::written::written;
 use crate::plan::walk::{self, children, set_sides};
-use crate::plan::{Match, Operator, Plan, Reg, RowTarget, SecondLook, SortKey, SubqueryKind};
+use crate::plan::{EquiMethod, Match, Operator, Plan, Reg, RowTarget, SecondLook, SortKey, SubqueryKind};
 use crate::registers::{Registers, kind_reads, of_expr};
 use catalog::Table;
 use expressions::function::Volatility;
@@ -133,7 +133,7 @@ pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
             *keep = kept(input, &need);
             fill(input, need);
         }
-        joined @ (Operator::HashJoin { .. } | Operator::NestedLoop { .. }) => fill_join(joined, need),
+        joined @ (Operator::EquiJoin { .. } | Operator::NestedLoop { .. }) => fill_join(joined, need),
         computed @ Operator::Subquery { .. } => fill_subquery(computed, need),
         Operator::Aggregate { input, groups, calls, keep, .. } => {
             let mut inner = Registers::default();
@@ -199,7 +199,7 @@ pub(super) fn fill(plan: &mut Plan, mut need: Registers) {
 /// [`fill`] for a join.
 fn fill_join(join: &mut Operator, mut need: Registers) {
     match join {
-        Operator::HashJoin { left, right, test, left_registers, right_registers, .. } => {
+        Operator::EquiJoin { left, right, test, left_registers, right_registers, method, .. } => {
             if let Some(test) = test {
                 fill(test, Registers::default());
                 need.extend(free(test));
@@ -207,6 +207,10 @@ fn fill_join(join: &mut Operator, mut need: Registers) {
             *left_registers = kept(left, &need);
             *right_registers = kept(right, &need);
             fill(right, need.clone());
+            if let EquiMethod::Merge(order) = method {
+                order.start = kept(left, &free(right));
+                need.extend(&order.start);
+            }
             fill(left, need);
         }
         Operator::NestedLoop { left, right, right_registers, memo, beyond, .. } => {

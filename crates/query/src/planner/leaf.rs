@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use super::Planner;
 use super::cost;
-use super::graph::{Graph, Node};
+use super::graph::{Graph, Node, Set};
 use super::nested_loop::nested_loop;
-use super::order::{Price, Prices};
 use super::part::{Leaf, Part, Wanted};
+use super::price::{Merging, Price, Prices, Sets, Sought};
 use super::pushdown::{is_open, push_down};
 use super::search::Search;
 use super::single::at_most_one;
@@ -316,16 +316,31 @@ impl LeafPrices<'_, '_, '_> {
         (conditions, available)
     }
 
-    /// A table's rows in the wanted order.
-    fn ordered(&self, side: usize, conditions: &[Expr], available: &Registers) -> Option<Price> {
+    /// A table's rows in an order.
+    pub(super) fn ordered(
+        &self,
+        side: usize,
+        (conditions, available): (&[Expr], &Registers),
+        wanted: Wanted<'_>,
+    ) -> Option<Price> {
         let Some(Leaf::Table(source, table)) = &self.leaves[side] else { return None };
         if table.is_virtual() {
             return None;
         }
-        let search = self.planner.search(*source, table, conditions, available, self.wanted);
+        let search = self.planner.search(*source, table, conditions, available, wanted);
         let access = search.best_in_order()?;
         let rows = (search.rows * search.kept(conditions)).min(access.rows).max(1.0);
         Some(Price { start: access.ahead, cost: access.cost + access.rows * cost::ROW, rows })
+    }
+
+    /// The conditions that read a side alone.
+    pub(super) fn own_alone(&self, side: usize) -> Vec<Expr> {
+        let writes = &self.graph.nodes[side].writes;
+        let alone = self.own[side].iter().filter(|condition| {
+            let required = self.planner.required(condition);
+            required.iter().all(|register| writes.contains(register) || self.outside.contains(register))
+        });
+        alone.cloned().collect()
     }
 
     /// Whether a source gives the same rows for the same outer values, as far as is known before it
@@ -350,21 +365,16 @@ impl LeafPrices<'_, '_, '_> {
 impl Prices for LeafPrices<'_, '_, '_> {
     fn alone(&mut self, side: usize) -> Price {
         let Some(leaf) = &self.leaves[side] else { return Price::NONE };
-        let writes = &self.graph.nodes[side].writes;
         // A hash is made of the rows that meet the conditions on the side alone.
-        let alone = self.own[side].iter().filter(|condition| {
-            let required = self.planner.required(condition);
-            required.iter().all(|register| writes.contains(register) || self.outside.contains(register))
-        });
-        let alone: Vec<Expr> = alone.cloned().collect();
+        let alone = self.own_alone(side);
         Self::price(&self.planner.estimate(leaf, &alone, self.outside), leaf)
     }
 
     fn in_order(&mut self, side: usize) -> Option<Price> {
-        self.ordered(side, &self.own[side], self.outside)
+        self.ordered(side, (&self.own[side], self.outside), self.wanted)
     }
 
-    fn presorted(&mut self, side: usize) -> Option<(Price, f64)> {
+    fn presorted(&mut self, side: usize) -> Option<(Price, Sets)> {
         let Some(Leaf::Table(source, table)) = &self.leaves[side] else { return None };
         if table.is_virtual() {
             return None;
@@ -388,7 +398,7 @@ impl Prices for LeafPrices<'_, '_, '_> {
 
     fn run_in_order(&mut self, side: usize, clauses: &[usize]) -> Option<Price> {
         let (conditions, available) = self.running(side, clauses);
-        self.ordered(side, &conditions, &available)
+        self.ordered(side, (&conditions, &available), self.wanted)
     }
 
     fn outer_values(&self, side: usize, clauses: &[usize]) -> f64 {
@@ -411,6 +421,13 @@ impl Prices for LeafPrices<'_, '_, '_> {
             }
         }
         if depends && self.is_stable(leaf, &conditions) { values } else { f64::INFINITY }
+    }
+
+    fn merging(&mut self, left: Set, side: usize, sought: Sought) -> Option<Merging> {
+        match sought {
+            Sought::Wanted(keys) => self.merging_by_wanted(left, side, keys),
+            Sought::Own => self.merging_by_own(left, side),
+        }
     }
 
     fn has_key(&self, side: usize) -> bool {

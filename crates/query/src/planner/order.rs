@@ -15,6 +15,7 @@
 use super::cost;
 use super::graph::{Graph, Set, members};
 use super::part::{Otherwise, Share};
+use super::price::{Merging, Price, Prices, Run, Sets, Sought};
 use crate::request::Methods;
 use runtime::hash::QuickMap;
 use values::error::SqlError;
@@ -23,44 +24,12 @@ use values::error::SqlError;
 const MOST_SEARCHED: usize = 12;
 /// A loop goes on as a hash join once it has met this many times the left rows that were expected.
 const MANY: f64 = 10.0;
-/// A loop that keeps the rows of its right side costs at most this fraction of one that does not.
-const CLEAR: f64 = 0.7;
+/// The least rows of each side of a merge join, more than tables without statistics count for.
+/// Below, no order of a join is worth a look, unless another method is off.
+const MERGED: f64 = 2000.0;
 /// Work of pricing a join, in ns, and of looking at a split.
 const PRICING: usize = 500;
 const LOOKING: usize = 4;
-
-/// The estimated work for the first row and for all rows, and their number.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Price {
-    pub(super) start: f64,
-    pub(super) cost: f64,
-    pub(super) rows: f64,
-}
-
-impl Price {
-    /// The price of a side that is not there.
-    pub(super) const NONE: Price = Price { start: 0.0, cost: 0.0, rows: 1.0 };
-}
-
-/// Prices of single sides.
-pub(super) trait Prices {
-    /// All rows of a side under its own conditions.
-    fn alone(&mut self, side: usize) -> Price;
-    /// The same in the wanted order, if a path gives that.
-    fn in_order(&mut self, side: usize) -> Option<Price>;
-    /// The rows of a side by some leading keys of the wanted order, if a path gives that. Also, how
-    /// many sets of them are equal in these.
-    fn presorted(&mut self, side: usize) -> Option<(Price, f64)>;
-    /// The rows of a side for one row of others, under these clauses.
-    fn run(&mut self, side: usize, clauses: &[usize]) -> Price;
-    /// The same in the wanted order, if a path gives that.
-    fn run_in_order(&mut self, side: usize, clauses: &[usize]) -> Option<Price>;
-    /// Estimated combinations of the values of others on which these rows depend. Infinite if they
-    /// depend on more, or on nothing.
-    fn outer_values(&self, side: usize, clauses: &[usize]) -> f64;
-    /// Whether an attached side's condition has a key for hashing.
-    fn has_key(&self, side: usize) -> bool;
-}
 
 /// The method of a join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +40,8 @@ pub(super) enum Method {
     Memo,
     /// The right side is hashed.
     Hash,
+    /// Both sides come in the order of keys, by the number of these.
+    Merge(usize),
 }
 
 /// An order of joins.
@@ -78,6 +49,8 @@ pub(super) enum Method {
 pub(super) enum Tree {
     /// One side, and whether its path has to give the wanted order.
     Side(usize, bool),
+    /// One side in the order of the keys by which it merges.
+    Keyed(usize),
     Join(Box<Join>),
 }
 
@@ -90,6 +63,8 @@ pub(super) struct Join {
     pub(super) cost: f64,
     /// The left rows of a loop beyond which a hash costs less, if there may be so many.
     pub(super) most: Option<f64>,
+    /// The keys of a merge.
+    pub(super) merging: Option<Merging>,
 }
 
 /// One way to join a set.
@@ -117,29 +92,6 @@ impl Way {
     /// The cost of reading a share of the rows.
     fn of_share(&self, share: f64) -> f64 {
         self.start + (self.cost - self.start) * share
-    }
-}
-
-/// One run of a loop's right side.
-#[derive(Clone, Copy)]
-struct Run {
-    price: Price,
-    /// Estimated combinations of the outer values on which it depends. Infinite if its rows cannot
-    /// be kept by them, and `None` before many left rows ask for it.
-    values: Option<f64>,
-}
-
-impl Run {
-    /// The work for so many left rows if the rows of each run are kept, unless that is no clear
-    /// gain. Nothing is known of few left rows, and the first ones hardly repeat values.
-    fn kept(&self, outer: f64, share: f64) -> Option<f64> {
-        let (price, values) = (self.price, self.values?);
-        if outer * share <= cost::GUESSED || values * 2.0 > outer * share {
-            return None;
-        }
-        let look = cost::MEMO_LOOK + price.rows * cost::MEMO_ROW;
-        let work = outer * look + values * (price.cost + cost::MEMO_KEEP + price.rows * cost::MEMO_ROW);
-        (work < outer * price.cost * CLEAR).then_some(work)
     }
 }
 
@@ -173,13 +125,15 @@ struct Search<'g> {
     goal: Goal,
     /// The fraction of all rows that the query reads.
     share: f64,
-    /// How many sets of rows are equal in the leading keys that stand for the wanted order, where no
-    /// side gives all of it. The joined rows are sorted set by set.
-    sets: Option<f64>,
+    /// The leading keys that stand for the wanted order, where no side gives all of it but one
+    /// gives these. The joined rows are sorted set by set.
+    sets: Option<Sets>,
     parts: QuickMap<Set, Part>,
     rows: QuickMap<Set, f64>,
     /// Prices of sides under clauses, and the outer values on which their rows depend.
     runs: QuickMap<(usize, Vec<usize>), Run>,
+    /// The keys of merges.
+    merges: Vec<Merging>,
     /// Prices of attached sides.
     alone: Vec<Option<Price>>,
     /// Whether a loop may read several sides again and again.
@@ -191,8 +145,8 @@ pub(super) fn cheapest(graph: &Graph, prices: &mut dyn Prices, goal: Goal) -> Re
     let share = goal.share.of(graph.rows(graph.all()));
     let alone = vec![None; graph.nodes.len()];
     let (parts, rows, runs) = (QuickMap::default(), QuickMap::default(), QuickMap::default());
-    let (sets, crosses) = (None, false);
-    let mut search = Search { graph, prices, goal, share, sets, parts, rows, runs, alone, crosses };
+    let (sets, merges, crosses) = (None, Vec::new(), false);
+    let mut search = Search { graph, prices, goal, share, sets, parts, rows, runs, merges, alone, crosses };
     search.start();
     if graph.nodes.len() <= MOST_SEARCHED {
         search.search()?;
@@ -234,7 +188,7 @@ impl Search<'_> {
             part.ordered = Some(way);
             self.sets = Some(sets);
             // The last set is read whole.
-            self.share = (self.share + 1.0 / sets).min(1.0);
+            self.share = (self.share + 1.0 / sets.count).min(1.0);
             return;
         }
     }
@@ -348,6 +302,7 @@ impl Search<'_> {
         let looped = self.run(left, right);
         let hashed = self.hashed(left, right);
         let in_order = self.run_in_order(left, right);
+        let merges = self.merges(left, right);
         let Some(part) = self.parts.get(&left) else { return };
         let single = part.single && self.is_single(right);
         // The number of left rows is a guess, unless there is one at most.
@@ -360,7 +315,11 @@ impl Search<'_> {
             split: Some((left, right, method)),
             begins,
         };
-        let mut ways = Vec::with_capacity(5);
+        let spilled = |right: Price| match right.rows * cost::HASH_BYTES > methods.work_mem as f64 {
+            true => (part.rows + right.rows) * cost::SPILLED,
+            false => 0.0,
+        };
+        let mut ways = Vec::with_capacity(8);
         let begins = [(Some(part.best), Begins::Unordered), (part.ordered, Begins::Left)];
         for (way, begins) in begins.into_iter().filter_map(|(way, begins)| Some((way?, begins))) {
             ways.extend(looped.map(|Run { price, .. }| {
@@ -372,7 +331,8 @@ impl Search<'_> {
                 with(way, begins, start, cost, Method::Memo)
             }));
             ways.extend(hashed.map(|right| {
-                let start = cost::of_method(methods.hash_join, right.cost + right.rows * cost::HASH_BUILD);
+                let build = right.cost + right.rows * cost::HASH_BUILD + spilled(right);
+                let start = cost::of_method(methods.hash_join, build);
                 with(way, begins, start, start + part.rows * cost::HASH_PROBE, Method::Hash)
             }));
         }
@@ -380,6 +340,22 @@ impl Search<'_> {
             let cost = cost::of_method(methods.nested_loop, run.cost);
             with(part.best, Begins::Right, run.start, cost, Method::Loop)
         }));
+        for (number, own) in merges {
+            let merging = &self.merges[number];
+            let (of_left, begins) = match own {
+                true => {
+                    let Price { start, cost, .. } = merging.left_price;
+                    (Some(Way { start, cost, split: None, begins: Begins::Unordered }), Begins::Unordered)
+                }
+                false => (part.ordered, Begins::Left),
+            };
+            let work =
+                merging.price.cost + part.rows * cost::MERGE_LEFT + merging.price.rows * cost::MERGE_RIGHT;
+            ways.extend(of_left.map(|way| {
+                let cost = cost::of_method(methods.merge_join, work);
+                with(way, begins, merging.price.start, cost, Method::Merge(number))
+            }));
+        }
         for way in ways {
             self.keep(set, rows, single, way);
         }
@@ -427,6 +403,35 @@ impl Search<'_> {
         }
         let clauses = self.graph.joining(left, side);
         self.prices.run_in_order(side, &clauses)
+    }
+
+    /// The keys by which two sets can merge, and whether the left one, a single side, is to be read
+    /// in their order. Otherwise its wanted order is theirs.
+    fn merges(&mut self, left: Set, right: Set) -> Vec<(usize, bool)> {
+        let (side, mut found) = (right.trailing_zeros() as usize, Vec::new());
+        let (node, methods) = (&self.graph.nodes[side], self.goal.methods);
+        let Some(part) = self.parts.get(&left) else { return found };
+        if right.count_ones() > 1
+            || (node.is_dependent() && !(node.attached && self.prices.has_key(side)))
+            || (part.rows.min(node.base) < MERGED && methods.hash_join && methods.nested_loop)
+            || !methods.merge_join
+        {
+            return found;
+        }
+        let mut sought = Vec::new();
+        if self.goal.has_order && part.ordered.is_some() {
+            sought.push(Sought::Wanted(self.sets.map_or(usize::MAX, |sets| sets.keys)));
+        }
+        if left.count_ones() == 1 {
+            sought.push(Sought::Own);
+        }
+        for sought in sought {
+            if let Some(merging) = self.prices.merging(left, side, sought) {
+                found.push((self.merges.len(), sought == Sought::Own));
+                self.merges.push(merging);
+            }
+        }
+        found
     }
 
     /// The price of the right set for a hash of it, if one can be made.
@@ -478,8 +483,8 @@ impl Search<'_> {
             true => self.goal.otherwise.work(part.rows, self.goal.share, self.goal.methods),
             false => 0.0,
         };
-        let sort_sets = |sets: f64| {
-            let work = cost::sort(part.rows * self.share, part.rows / sets.min(part.rows));
+        let sort_sets = |sets: Sets| {
+            let work = cost::sort(part.rows * self.share, part.rows / sets.count.min(part.rows));
             cost::of_method(self.goal.methods.sort, work)
         };
         let rest = self.sets.map_or(0.0, sort_sets);
@@ -498,13 +503,24 @@ impl Search<'_> {
         let Some((left, right, method)) = way.split else {
             return Ok(Tree::Side(set.trailing_zeros() as usize, in_order && self.goal.has_order));
         };
-        let most = if method == Method::Hash { None } else { self.most_looped(left, right, method) };
-        let left = self.tree(left, way.begins == Begins::Left)?;
+        let is_loop = matches!(method, Method::Loop | Method::Memo);
+        let most = if is_loop { self.most_looped(left, right, method) } else { None };
+        let merging = match method {
+            Method::Merge(number) => Some(self.merges.get(number).cloned().ok_or_else(missing)?),
+            _ => None,
+        };
+        let keyed = |set: Set| Tree::Keyed(set.trailing_zeros() as usize);
+        let left = match merging.is_some() && way.begins == Begins::Unordered {
+            true => keyed(left),
+            false => self.tree(left, way.begins == Begins::Left)?,
+        };
         let right = match way.begins {
+            _ if merging.is_some() => keyed(right),
             Begins::Right => Tree::Side(right.trailing_zeros() as usize, true),
             Begins::Unordered | Begins::Left => self.tree(right, false)?,
         };
-        Ok(Tree::Join(Box::new(Join { left, right, method, rows: part.rows, cost: way.cost, most })))
+        let (rows, cost) = (part.rows, way.cost);
+        Ok(Tree::Join(Box::new(Join { left, right, method, rows, cost, most, merging })))
     }
 
     /// The left rows of a loop beyond which a hash of the right side costs less. None if no hash is
@@ -523,7 +539,7 @@ impl Search<'_> {
         };
         let step = match method {
             Method::Memo => run.kept(outer.rows, self.share)? / outer.rows,
-            Method::Loop | Method::Hash => run.price.cost,
+            _ => run.price.cost,
         };
         let even = (hash.cost + hash.rows * cost::HASH_BUILD) / step.max(1.0);
         let most = even.max(outer.rows * MANY);

@@ -20,8 +20,8 @@ use super::{Planned, Planner};
 use crate::bound::reads::{item_reads, query_reads, sublink_reads};
 use crate::bound::{Bound, Distinct, FromItem, Query, QueryBody, Select, Source, SourceId, Sublink};
 use crate::plan::{
-    AggregateCall, Estimate, JoinKind, LockTarget, Operator, Plan, QueryTag, Reg, SecondLook, SetCall,
-    SortKey,
+    AggregateCall, EquiMethod, Estimate, JoinKind, LockTarget, Operator, Plan, QueryTag, Reg, SecondLook,
+    SetCall, SortKey,
 };
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
@@ -511,8 +511,10 @@ fn read_below(select: &Select, from: &FromItem, computed: &[(Expr, Reg)]) -> Reg
 /// Marks the joins that pass on their left rows in order, because a node above relies on it.
 pub(super) fn keep_order(plan: &mut Plan) {
     match &mut plan.operator {
-        Operator::HashJoin { left, ordered, .. } => {
-            *ordered = true;
+        Operator::EquiJoin { left, method, .. } => {
+            if let EquiMethod::Hash { ordered } = method {
+                *ordered = true;
+            }
             keep_order(left);
         }
         // The right side gives the order for the one row of the left side.
@@ -532,7 +534,7 @@ pub(super) struct RowLocks {
 }
 
 /// A part sorted by these keys. It reads a share of the sorted rows, the first ones up to a limit.
-fn sorted(mut part: Part, keys: Vec<SortKey>, (limit, share): (Option<Expr>, Share)) -> Part {
+pub(super) fn sorted(mut part: Part, keys: Vec<SortKey>, (limit, share): (Option<Expr>, Share)) -> Part {
     if keys.is_empty() {
         return part;
     }

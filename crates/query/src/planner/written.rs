@@ -31,7 +31,7 @@ fn add(plan: &Plan, registers: &mut Registers) {
         | Operator::LockRows { input, .. }
         | Operator::Project { input, .. }
         | Operator::Window { input, .. } => add(input, registers),
-        Operator::NestedLoop { left, right, .. } | Operator::HashJoin { left, right, .. } => {
+        Operator::NestedLoop { left, right, .. } | Operator::EquiJoin { left, right, .. } => {
             add(left, registers);
             add(right, registers);
         }
@@ -69,7 +69,7 @@ pub(super) fn add_own(plan: &Plan, registers: &mut Registers) {
         | Operator::Sort { .. }
         | Operator::LockRows { .. }
         | Operator::NestedLoop { .. }
-        | Operator::HashJoin { .. }
+        | Operator::EquiJoin { .. }
         | Operator::With { .. }
         | Operator::Delete(_) => {}
         Operator::Values { output, .. } => registers.extend(output),

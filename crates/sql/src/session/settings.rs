@@ -521,6 +521,8 @@ impl SettingsTable {
         let most = self.statement_memory.min(default_statement_memory());
         self.work_mem = memory::within(self.wanted.0, most);
         self.maintenance_work_mem = memory::within(self.wanted.1, most);
+        self.methods.work_mem = self.work_mem;
+        self.find_path_key();
     }
 
     fn set_date_style(&mut self, value: &str) -> Option<String> {

@@ -60,6 +60,7 @@ impl SettingsTable {
         let (methods, on) = (&mut self.methods, value == "on");
         match name {
             "enable_hashjoin" => methods.hash_join = on,
+            "enable_mergejoin" => methods.merge_join = on,
             "enable_nestloop" => methods.nested_loop = on,
             "enable_memoize" => methods.memoize = on,
             "enable_indexscan" => methods.index_scan = on,
@@ -74,7 +75,7 @@ impl SettingsTable {
         self.find_path_key();
     }
 
-    fn find_path_key(&mut self) {
+    pub(super) fn find_path_key(&mut self) {
         let mut hasher = DefaultHasher::new();
         (&self.search_path, self.methods).hash(&mut hasher);
         self.path_key = hasher.finish();

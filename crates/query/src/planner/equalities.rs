@@ -1,4 +1,6 @@
-//! The keys of hash joins: equalities of the one side with the other.
+//! Equalities that join two sides, as pairs of values of one type.
+//!
+//! What must hold: a pair is equal exactly if the condition is true.
 
 use super::Planner;
 use crate::registers::{self, Registers};
@@ -30,7 +32,7 @@ pub(super) fn has_one_type(left: &Expr, right: &Expr) -> bool {
         || expressions::functions::unify("JOIN", vec![left.clone(), right.clone()]).is_ok()
 }
 
-/// The two sides of an equality as values of one type, if each reads one side of a join.
+/// The operands of an equality that reads both sides, each over one of them, with one type.
 pub(super) fn key_pair(condition: &Expr, left: &Registers, right: &Registers) -> Option<(Expr, Expr)> {
     let (Comparison::Equal, a, b) = condition.as_comparison()? else { return None };
     let on = |expr: &Expr, own: &Registers, other: &Registers| {
