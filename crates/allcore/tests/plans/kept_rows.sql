@@ -28,9 +28,9 @@ set enable_memoize = off;
 explain (costs off) select * from outers o, lateral (select max(v + 1) from inners i where i.k = o.k) q;
 reset enable_memoize;
 -- Hits and misses.
-explain (costs off, analyze, timing off, summary off) select * from outers o, lateral (select max(v + 1) from inners i where i.k = o.k) q;
-explain (costs off, analyze, timing off, summary off) select count(*) from outers o, lateral (select * from inners i where i.k = o.k order by v limit 2) q;
+explain (costs off, analyze, timing off, summary off, buffers off) select * from outers o, lateral (select max(v + 1) from inners i where i.k = o.k) q;
+explain (costs off, analyze, timing off, summary off, buffers off) select count(*) from outers o, lateral (select * from inners i where i.k = o.k order by v limit 2) q;
 set work_mem = '64kB';
-explain (costs off, analyze, timing off, summary off) select count(length(q.r)) from outers o, lateral (select repeat(note, 2000) r from inners i where i.k = o.k order by v limit 2) q;
+explain (costs off, analyze, timing off, summary off, buffers off) select count(length(q.r)) from outers o, lateral (select repeat(note, 2000) r from inners i where i.k = o.k order by v limit 2) q;
 reset work_mem;
-explain (costs off, analyze, timing off, summary off, format json) select count(*) from outers o, lateral (select * from inners i where i.k = o.k order by v limit 2) q;
+explain (costs off, analyze, timing off, summary off, format json, buffers off) select count(*) from outers o, lateral (select * from inners i where i.k = o.k order by v limit 2) q;

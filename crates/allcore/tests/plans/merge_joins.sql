@@ -11,7 +11,7 @@ analyze l, r, w;
 set work_mem = '64kB';
 -- A hash outgrows its memory.
 explain (costs off) select count(*) from l join r on r.id = l.id;
-explain (costs off) select count(*) from l left join r on r.id = l.id and r.x > 5;
+explain (costs off) select count(r.x) from l left join r on r.id = l.id and r.x > 5;
 explain (costs off) select count(*) from l where exists (select 1 from r where r.id = l.id);
 explain (costs off) select count(*) from l where not exists (select 1 from r where r.id = l.id);
 explain (costs off) select count(*) from w join w v on v.a = w.a and v.b = w.b;
@@ -37,5 +37,5 @@ explain (costs off) select count(*) from l join r on r.id = l.id;
 reset all;
 set enable_hashjoin = off;
 set enable_nestloop = off;
-explain (costs off, analyze, timing off, summary off) select * from l join r on r.id = l.id order by l.id limit 10;
-explain (costs off, analyze, timing off, summary off) select * from l join r on r.id = l.id where l.id > 59900;
+explain (costs off, analyze, timing off, summary off, buffers off) select * from l join r on r.id = l.id order by l.id limit 10;
+explain (costs off, analyze, timing off, summary off, buffers off) select * from l join r on r.id = l.id where l.id > 59900;
