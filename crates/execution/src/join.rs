@@ -39,7 +39,7 @@ impl<'s> NestedLoop<'s> {
         arena: &'x Arena<'s>,
         sink: &mut Sink<'s, '_>,
     ) -> Result<Flow, SqlError> {
-        let one = matches!(self.kind, JoinKind::Semi | JoinKind::Anti);
+        let one = matches!(self.kind, JoinKind::Semi | JoinKind::Anti) && self.condition.is_none();
         let mut memo = self.memo.map(|keys| Memo::new(cx, (self.right, keys), self.right_registers, one));
         let flow = match self.beyond {
             None => run(cx, self.left, file, arena, &mut |cx, file, arena| {

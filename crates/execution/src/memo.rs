@@ -4,7 +4,8 @@
 //! The planner expects repeated values, so the trial of [`Results`] ends only with its memory.
 //!
 //! What must hold: only whole results are kept. If the plan above stops in the middle of them, they
-//! are not, unless the loop wants the first row alone.
+//! are not, unless the loop wants the first row alone. So it must not test that row, since the left
+//! values that the test reads may be others.
 
 use super::memory::{give, pack_registers, unpack_registers};
 use super::results::Results;
@@ -15,7 +16,7 @@ use values::error::SqlError;
 use values::work;
 
 /// Bytes of the number of rows in a result.
-const COUNT: usize = size_of::<u32>();
+const COUNT: usize = size_of::<u64>();
 
 /// The right side and its rows so far.
 pub(super) struct Memo<'s> {
@@ -51,11 +52,11 @@ impl<'s> Memo<'s> {
         let Memo { right, registers, one, results, rows: given } = self;
         if let Some(kept) = results.recall(file)? {
             let (count, rows) = kept.split_first_chunk::<COUNT>().unwrap_or((&[0; COUNT], &[]));
-            let count = u32::from_le_bytes(*count);
+            let count = u64::from_le_bytes(*count);
             return give_kept(cx, (registers, given), (count, rows), (file, arena), sink);
         }
         let keeps = results.is_in_use();
-        let (mut packed, mut count, mut stopped) = (vec![0; COUNT], 0_u32, false);
+        let (mut packed, mut count, mut stopped) = (vec![0; COUNT], 0_u64, false);
         let flow = run(cx, right, file, arena, &mut |cx, file, arena| {
             *given += 1;
             if keeps && packed.len() <= results.most() {
@@ -83,7 +84,7 @@ impl<'s> Memo<'s> {
 fn give_kept<'s, 'x>(
     cx: &mut Executor<'s>,
     (registers, given): (&[Reg], &mut u64),
-    (count, mut rows): (u32, &[u8]),
+    (count, mut rows): (u64, &[u8]),
     (file, arena): (&mut File<'x>, &'x Arena<'s>),
     sink: &mut Sink<'s, '_>,
 ) -> Result<Flow, SqlError> {

@@ -87,3 +87,28 @@ select l.id, pg_sleep(10) from l join r on r.id = l.id order by l.id;
 reset statement_timeout;
 select count(*) from l join r on r.id = l.id;
 drop table l, r, d;
+-- The right table has a condition on a subquery that becomes a join, with little memory.
+create table ba (id int primary key, x int);
+create table bb (id int primary key, k int, v int);
+create table bc (k int, v int);
+insert into ba select g, g from generate_series(1, 5000) g;
+insert into bb select g, (g::bigint * 7919) % 5000 + 1, g % 100 + 1 from generate_series(1, 5000) g;
+insert into bc select g, 1 from generate_series(1, 5000) g;
+analyze ba; analyze bb; analyze bc;
+set work_mem = '64kB';
+select count(*), sum(s.v), min(s.d) from (select bb.v, ba.id - lag(ba.id) over () as d from ba join bb on ba.id = bb.id
+  where bb.v > (select coalesce(sum(bc.v), 0) from bc where bc.k = bb.k)) s;
+select ba.id, bb.v from ba join bb on ba.id = bb.id
+where bb.v > (select coalesce(sum(bc.v), 0) from bc where bc.k = bb.k) order by ba.id limit 3;
+select sum(id), count(*) from (select ba.id from ba join bb on ba.id = bb.id
+where bb.v > (select coalesce(sum(bc.v), 0) from bc where bc.k = bb.k) order by ba.id limit 4000) s;
+reset work_mem;
+-- A cast that rounds does not keep the order of several keys.
+create table m1 (x int, y int, primary key (x, y));
+create table m2 (n numeric, y int, primary key (n, y));
+insert into m1 select g, 100 - g % 100 from generate_series(1, 3000) g;
+insert into m2 select distinct (g::numeric(7, -2))::numeric, 100 - g % 100 from generate_series(1, 3000) g;
+analyze m1; analyze m2;
+select count(*) from m1 join m2 on m1.x::numeric(7, -2) = m2.n and m1.y = m2.y;
+select count(*) from m1 join m2 on m1.x = m2.n and m1.y = m2.y;
+drop table ba, bb, bc, m1, m2;

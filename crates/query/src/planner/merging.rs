@@ -26,7 +26,7 @@ use catalog::IndexKey;
 use expressions::expr::Expr;
 use expressions::functions;
 use values::error::SqlError;
-use values::types::oid;
+use values::types::{Type, oid};
 
 /// An equality of a left and a right column.
 struct Equality {
@@ -194,8 +194,13 @@ impl Planner<'_, '_> {
         (conditions, available): (Vec<Expr>, &Registers),
         order: &[SortKey],
     ) -> Result<Part, SqlError> {
-        let part = self.leaf(leaf, conditions, available, in_order(order))?;
-        Ok(if part.ordered { part } else { sorted(part, order.to_vec(), (None, Share::All)) })
+        let mut part = self.leaf(leaf, conditions, available, in_order(order))?;
+        if !part.ordered {
+            return Ok(sorted(part, order.to_vec(), (None, Share::All)));
+        }
+        // A join above the path, as that with a subquery's groups, has to pass its order on.
+        keep_order(&mut part.plan);
+        Ok(part)
     }
 }
 
@@ -220,10 +225,13 @@ fn column_in_order(value: &Expr) -> Option<(Reg, Expr)> {
         Expr::Column { register, type_ } if type_.oid != oid::RECORD => Some((*register, value.clone())),
         Expr::Cast(cast) => {
             let (from, to) = (cast.input.type_().oid, value.type_().oid);
-            let is_wider = match (place(from), place(to)) {
-                (Some(from), Some(to)) => from < to,
-                _ => matches!((from, to), (oid::FLOAT4, oid::FLOAT8) | (oid::VARCHAR, oid::TEXT)),
-            };
+            // A precision or scale would round different values to one.
+            let is_whole = value.type_() == Type::new(to);
+            let is_wider = is_whole
+                && match (place(from), place(to)) {
+                    (Some(from), Some(to)) => from < to,
+                    _ => matches!((from, to), (oid::FLOAT4, oid::FLOAT8) | (oid::VARCHAR, oid::TEXT)),
+                };
             if is_wider { column_in_order(&cast.input) } else { None }
         }
         _ => None,
