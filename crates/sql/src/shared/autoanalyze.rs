@@ -144,11 +144,13 @@ impl Shared {
         }
         let databases = self.databases();
         let mut looked: Vec<(Key, u64)> = changes.rows.iter().map(|(key, rows)| (*key, *rows)).collect();
-        if round == Round::Grown && !std::mem::replace(&mut changes.has_begun, true) {
+        let begins = round == Round::Grown && !changes.has_begun;
+        if begins {
             looked.extend(unknown(&databases));
         }
         looked.sort_unstable();
         for (key, changed) in looked {
+            fiber::safe_point();
             if self.autovacuum.must_end() {
                 return;
             }
@@ -173,7 +175,9 @@ impl Shared {
             let name = format!("{}.{}", quoted(catalog.schema_name(table.schema)), quoted(&table.name));
             match analyze(self, definitions, &name) {
                 // A locked table, or no place for the session: the next round tries again.
-                Err(error) if is_busy(&error) => {}
+                Err(error) if is_busy(&error) => {
+                    changes.rows.entry(key).or_insert(changed);
+                }
                 done => {
                     changes.rows.remove(&key);
                     // The table may have been dropped or renamed since.
@@ -184,8 +188,8 @@ impl Shared {
                     }
                 }
             }
-            fiber::safe_point();
         }
+        changes.has_begun |= begins;
     }
 }
 
