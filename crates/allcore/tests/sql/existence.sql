@@ -135,3 +135,32 @@ select count(*), sum(id) from big where id < any (select distinct k from small w
 select count(*), sum(id) from big where id in (select distinct generate_series(1, k) from small where k < 9);
 select id, id in (select distinct k from small) from big where id < 5 order by id;
 select count(*) from small where 7 in (select distinct a from big) and 3 in (select distinct a from big where a is null);
+-- Many levels.
+create table levels (id int primary key, a int);
+insert into levels select g, g from generate_series(1, 2000) g;
+analyze levels;
+select count(*) from levels l0 where exists (select from levels l1 where l1.id = l0.a and l1.a < 1940
+  and exists (select from levels l2 where l2.id = l1.a and l2.a < 1880
+  and exists (select from levels l3 where l3.id = l2.a and l3.a < 1820
+  and exists (select from levels l4 where l4.id = l3.a and l4.a < 1760
+  and exists (select from levels l5 where l5.id = l4.a and l5.a < 1700
+  and exists (select from levels l6 where l6.id = l5.a and l6.a < 1640
+  and exists (select from levels l7 where l7.id = l6.a and l7.a < 1580
+  and exists (select from levels l8 where l8.id = l7.a and l8.a < 1520
+  and exists (select from levels l9 where l9.id = l8.a and l9.a < 1460
+  and exists (select from levels l10 where l10.id = l9.a and l10.a < 1400
+  and exists (select from levels l11 where l11.id = l10.a and l11.a < 1340
+  and exists (select from levels l12 where l12.id = l11.a and l12.a < 1280
+  and exists (select from levels l13 where l13.id = l12.a and l13.a < 1220
+  and exists (select from levels l14 where l14.id = l13.a and l14.a < 1160
+  and exists (select from levels l15 where l15.id = l14.a and l15.a < 1100
+  and exists (select from levels l16 where l16.id = l15.a and l16.a < 1040
+  and exists (select from levels l17 where l17.id = l16.a and l17.a < 980
+  and exists (select from levels l18 where l18.id = l17.a and l18.a < 920
+  and exists (select from levels l19 where l19.id = l18.a and l19.a < 860
+  and exists (select from levels l20 where l20.id = l19.a and l20.a < 800))))))))))))))))))));
+drop table levels;
+-- DISTINCT over no columns.
+create table no_columns ();
+select distinct no_columns.* from no_columns;
+drop table no_columns;

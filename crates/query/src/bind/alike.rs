@@ -280,11 +280,11 @@ pub(super) fn drop_unread(query: &mut Query) {
 /// New numbers of registers, of sources and of WITH queries.
 type Numbers<'n> = (&'n HashMap<Reg, Reg>, &'n HashMap<SourceId, SourceId>, &'n HashMap<u32, u32>);
 
+/// Shows the parts of a query to a visitor.
+type Walk<'w> = dyn FnMut(&mut dyn FnMut(Part<'_>)) + 'w;
+
 /// Gives the parts that a walk visits other numbers.
-pub(crate) fn renumber(
-    walk: &mut dyn FnMut(&mut dyn FnMut(Part<'_>)),
-    (registers, sources, tables): Numbers<'_>,
-) {
+pub(crate) fn renumber(walk: &mut Walk<'_>, (registers, sources, tables): Numbers<'_>) {
     walk(&mut |part| match part {
         Part::Expr(expr) => rename(expr, registers),
         Part::Register(register) => replace(register, registers),

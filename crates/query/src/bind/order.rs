@@ -193,6 +193,10 @@ impl Binder<'_> {
                     targets[*hidden].location,
                 ));
             }
+            if visible == 0 {
+                let message = "SELECT DISTINCT must have at least one column";
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            }
             return Ok(DistinctTargets::All);
         }
         let mut keys = Vec::with_capacity(items.len());

@@ -27,8 +27,9 @@ use values::error::SqlError;
 
 /// The most conditions of one FROM for which both plans are made.
 const MOST: usize = 4;
-/// Beyond this depth of queries, such a condition is a semi join.
-const MOST_NESTED: usize = 4;
+/// The most further plans of one statement. Each plans the conditions within anew, so without a
+/// bound their number would double with each level.
+const MOST_IN_ALL: usize = 16;
 
 /// The conditions of an EXISTS that may drive: those on its own rows, and its equalities.
 struct Driving {
@@ -60,6 +61,10 @@ impl Planner<'_, '_> {
         )?;
         let (mut driving, mut taken) = (Vec::new(), 0);
         for at in may_drive {
+            if self.drives == MOST_IN_ALL {
+                break;
+            }
+            self.drives += 1;
             let mut others = semis.clone();
             driving.push(others.remove(at - taken));
             let (mut sides, mut all) = (Vec::new(), conditions.clone());
@@ -86,7 +91,7 @@ impl Planner<'_, '_> {
         semis: &[Semi],
         outside: &Registers,
     ) -> Vec<usize> {
-        if semis.is_empty() || !self.pending.is_empty() || self.nesting > MOST_NESTED {
+        if semis.is_empty() || !self.pending.is_empty() || self.drives == MOST_IN_ALL {
             return Vec::new();
         }
         let around = self.item_writes(item);

@@ -92,6 +92,7 @@ impl Planner<'_, '_> {
     pub(super) fn group_distinct(&mut self, select: &mut Select, top: &Top) {
         let (Distinct::All(columns), Some(from)) = (&select.distinct, &select.from) else { return };
         let is_plain = !select.grouped
+            && !columns.is_empty()
             && select.windows.is_empty()
             && select.sets.is_empty()
             && select.targets.is_empty()

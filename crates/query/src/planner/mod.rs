@@ -106,6 +106,8 @@ struct Planner<'b, 'a> {
     premises: Vec<Expr>,
     /// The depth of the query being planned.
     nesting: usize,
+    /// Further plans made for conditions that may drive.
+    drives: usize,
 }
 
 impl<'b, 'a> Planner<'b, 'a> {
@@ -117,6 +119,7 @@ impl<'b, 'a> Planner<'b, 'a> {
             choices: RefCell::default(),
             premises: Vec::new(),
             nesting: 0,
+            drives: 0,
         }
     }
 
