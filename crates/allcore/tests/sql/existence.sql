@@ -164,3 +164,17 @@ drop table levels;
 create table no_columns ();
 select distinct no_columns.* from no_columns;
 drop table no_columns;
+-- DISTINCT within an EXISTS that is hashed.
+create table a1 (i int);
+create table b1 (i int, v int);
+insert into a1 select generate_series(1, 100);
+insert into b1 select i % 50, i % 3 from generate_series(1, 100) i;
+analyze a1; analyze b1;
+select count(*) from a1 where i < 0 or exists (select distinct 1 from b1 where b1.i = a1.i);
+select count(*) from a1 where i < 0 or not exists (select distinct v from b1 where b1.i = a1.i);
+select count(*) filter (where exists (select distinct on (v) v from b1 where b1.i = a1.i)) from a1;
+select count(*) from a1 where i < 0 or exists (select distinct v from b1 where b1.i = a1.i order by 1 limit 2);
+select count(*) from a1 where i < 0 or exists (select distinct v from b1 where b1.i = a1.i offset 1);
+delete from a1 where i < 0 or not exists (select distinct v from b1 where b1.i = a1.i);
+select count(*) from a1;
+drop table a1, b1;

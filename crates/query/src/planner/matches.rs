@@ -10,7 +10,7 @@ use super::keep::free;
 use super::part::Part;
 use super::semi::has_rows_of_from;
 use super::stable::is_stable;
-use crate::bound::{Query, QueryBody};
+use crate::bound::{Distinct, Query, QueryBody};
 use crate::registers::{self, Registers};
 use expressions::expr::Expr;
 use expressions::function::{Comparison, Volatility};
@@ -51,6 +51,8 @@ impl Planner<'_, '_> {
         }
         if let QueryBody::Select(select) = &mut inner.body {
             select.conditions = inside;
+            // It would drop rows by its columns alone, and with them keys that have no other row.
+            select.distinct = Distinct::No;
         }
         let part = self.query(inner, &Registers::default())?;
         Ok(free(&part.plan).is_empty().then_some(Hashed { part, pairs }))
