@@ -19,3 +19,12 @@ explain (costs off) select * from o order by c, a limit 10;
 explain (costs off) select * from o where a = 5 order by a, c limit 10;
 set enable_sort = off;
 explain (costs off) select * from o order by a, c limit 10;
+-- A key that is the same for all rows orders nothing.
+create table fixed (a int, b int, c int);
+create index on fixed (c);
+insert into fixed select g % 10, g, g from generate_series(1, 2000) g;
+analyze fixed;
+explain (costs off) select * from fixed where a = 3 order by a limit 5;
+explain (costs off) select * from fixed where a = 3 order by a, c limit 5;
+explain (costs off) select 1 from fixed x join fixed y on x.a = y.a order by 1 limit 5;
+drop table fixed;

@@ -19,6 +19,7 @@ mod equalities;
 mod estimate;
 mod extremes;
 mod factor;
+mod fixed_keys;
 mod from;
 mod full;
 mod gather;

@@ -145,8 +145,9 @@ impl Planner<'_, '_> {
         Ok(Part { sorted: 0, ordered, ..part })
     }
 
-    fn select(&mut self, mut select: Select, top: Top, outside: &Registers) -> Result<Part, SqlError> {
+    fn select(&mut self, mut select: Select, mut top: Top, outside: &Registers) -> Result<Part, SqlError> {
         super::run::drop_constants(&mut select.windows);
+        super::fixed_keys::drop_from(&mut top, &select);
         self.group_distinct(&mut select, &top);
         let mut around = outside.clone();
         if let Some(from) = &select.from {
