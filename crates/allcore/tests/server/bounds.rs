@@ -23,7 +23,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 fn start() -> Server {
     let (memory, buffers) = (format!("{MEMORY}MiB"), format!("{BUFFERS}MiB"));
-    Server::start(&["--memory", &memory, "--buffers", &buffers, "--cores", "2"])
+    // ANALYZE's memory would count for that of the statements.
+    Server::start(&["--memory", &memory, "--buffers", &buffers, "--cores", "2", "--autoanalyze", "off"])
 }
 
 /// A line of the process's status, in MiB.
