@@ -47,7 +47,7 @@ pub(super) struct Grouped {
 impl Grouped {
     /// The work for so many outer rows.
     pub(super) fn cost(&self, rows: f64) -> f64 {
-        self.part.cost() + self.part.rows() * cost::HASH_BUILD + rows * cost::HASH_PROBE
+        self.part.hashed_for(rows)
     }
 
     /// The outer rows with the result in a register.

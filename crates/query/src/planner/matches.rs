@@ -5,7 +5,6 @@
 //! decides. A NULL matches nothing, so the result is never NULL, as that of EXISTS.
 
 use super::Planner;
-use super::cost;
 use super::keep::free;
 use super::part::Part;
 use super::semi::has_rows_of_from;
@@ -30,7 +29,7 @@ pub(super) struct Hashed {
 impl Hashed {
     /// The work for so many outer rows.
     pub(super) fn cost(&self, rows: f64) -> f64 {
-        self.part.cost() + self.part.rows() * cost::HASH_BUILD + rows * cost::HASH_PROBE
+        self.part.hashed_for(rows)
     }
 }
 

@@ -45,6 +45,11 @@ impl Part {
         self.plan.estimate.cost
     }
 
+    /// The work of hashing its rows and of looking so many others up.
+    pub(super) fn hashed_for(&self, rows: f64) -> f64 {
+        self.cost() + self.rows() * cost::HASH_BUILD + rows * cost::HASH_PROBE
+    }
+
     /// The part below one more node. Its rows keep their order.
     pub(super) fn below(self, node: impl FnOnce(Box<Plan>) -> Operator, estimate: Estimate) -> Part {
         Part { plan: Plan::new(node(Box::new(self.plan)), estimate), ..self }

@@ -48,13 +48,7 @@ impl Tree {
     /// # Errors
     /// A page is damaged or cannot be read.
     pub fn draw(&self, store: &Store, random: &mut dyn FnMut() -> u64) -> Result<Drawn, Error> {
-        let mut retry = Retry::new(&store.pool);
-        loop {
-            match self.walk(&store.pool, random) {
-                Ok(drawn) => return Ok(drawn),
-                Err(stop) => retry.after(stop)?,
-            }
-        }
+        retried(store, || self.walk(&store.pool, random))
     }
 
     /// An estimate of the tree's size from [`WALKS`] walks.
@@ -85,13 +79,7 @@ impl Tree {
 
     /// A walk of an estimate.
     fn walk_of(&self, store: &Store, number: u64) -> Result<Drawn, Error> {
-        let mut retry = Retry::new(&store.pool);
-        loop {
-            match self.walk(&store.pool, &mut turns(number)) {
-                Ok(drawn) => return Ok(drawn),
-                Err(stop) => retry.after(stop)?,
-            }
-        }
+        retried(store, || self.walk(&store.pool, &mut turns(number)))
     }
 
     /// As [`Tree::size`], by the same walks. It reads no page from disk and does not park: `None`
@@ -126,6 +114,17 @@ impl Tree {
         let drawn = read().ok_or_else(|| step.damaged("unreadable leaf"))?;
         step.page.validate()?;
         Ok(drawn)
+    }
+}
+
+/// A walk, begun again until its pages are in the pool and do not change.
+fn retried(store: &Store, mut walk: impl FnMut() -> Result<Drawn, Stop>) -> Result<Drawn, Error> {
+    let mut retry = Retry::new(&store.pool);
+    loop {
+        match walk() {
+            Ok(drawn) => return Ok(drawn),
+            Err(stop) => retry.after(stop)?,
+        }
     }
 }
 
